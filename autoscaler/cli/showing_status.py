@@ -52,15 +52,12 @@ _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
 
 def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -> int:
     """Print how the named targets stand, or all; return the exit code."""
-    source, (listed, documents), note = live_of(place)
+    source, listed = live_of(place)
     keys = chosen_from(source, names, [target.target for target in listed.targets])
-    if note:
-        print(note, file=sys.stderr)
     targets = tuple(target for target in listed.targets if target.target in keys)
     shown = listed.model_copy(update={"targets": targets})
     if as_json:
-        wanted = [document for document in documents if document["target"] in keys]
-        print(json.dumps(wanted, indent=2))
+        print(json.dumps([target.document() for target in targets], indent=2))
     elif not targets:
         print(f"{source.name} has no targets")
     else:
@@ -211,12 +208,10 @@ def print_agreement(
     """
     now = clock.wall()
     begin = times.instant(since, now)
-    source, (listed, _), note = live_of(place)
+    source, listed = live_of(place)
     known = [target.target for target in listed.targets]
     keys = chosen_from(source, names, known) if names else ()
     found = source.agreement(sorted(keys), begin)
-    if note:
-        print(note, file=sys.stderr)
     if as_json:
         print(json.dumps(found.document(), indent=2))
     elif not found.targets:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from pydantic import TypeAdapter, ValidationError
@@ -44,7 +44,6 @@ from autoscaler.rendering.answers import (
     ChangeList,
     DaemonHealth,
     Explanation,
-    Json,
     Lapse,
     TargetDetail,
     TargetList,
@@ -82,13 +81,6 @@ class NotRunningError(CommandError):
         self.sentence = sentence
 
 
-class Standings(NamedTuple):
-    """How all targets stand, and each as JSON, with what only other versions know."""
-
-    targets: TargetList
-    documents: Sequence[Json]
-
-
 # -- daemon or directory -------------------------------------------------------------------------
 
 
@@ -105,13 +97,13 @@ def source_of(place: SourceOptions) -> "DecisionSource":
         raise CommandError(f"{nothing}{error}") from None
 
 
-def live_of(place: SourceOptions) -> tuple["DecisionSource", Standings, str]:
-    """Return what to read of the present, a daemon or else a directory; the standings; a note."""
+def live_of(place: SourceOptions) -> tuple["DecisionSource", TargetList]:
+    """Return what to read of the present, a daemon or else a directory, and how targets stand."""
     directory = _directory_of(place)
     if directory is None or place.state_directory is None:
         daemon = daemon_of(place)
         try:
-            return daemon, daemon.standings(), ""
+            return daemon, daemon.standings()
         except NotRunningError as error:
             if directory is None or not directory.holds_something():
                 raise
@@ -119,7 +111,8 @@ def live_of(place: SourceOptions) -> tuple["DecisionSource", Standings, str]:
     else:
         note = f"from {directory.name}, as it was at"
     standings = directory.standings()
-    return directory, standings, f"{note} {times.local(standings.targets.time)}"
+    print(f"{note} {times.local(standings.time)}", file=sys.stderr)
+    return directory, standings
 
 
 def _directory_of(place: SourceOptions) -> "DirectorySource | None":
@@ -221,10 +214,9 @@ class DirectorySource:
             return self.record.span() is not None
         return False
 
-    def standings(self) -> Standings:
+    def standings(self) -> TargetList:
         """Return how all targets stood last."""
-        targets = recorded_targets(self.record)
-        return Standings(targets, targets.document()["targets"])
+        return recorded_targets(self.record)
 
     def targets(self) -> Sequence[str]:
         """Return the keys of all targets."""
@@ -250,7 +242,7 @@ class DirectorySource:
 
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
         """Return how targets agree with their HPAs, or all that were in shadow last."""
-        known, now = self.standings().targets.targets, clock.wall()
+        known, now = self.standings().targets, clock.wall()
         in_shadow = [one.target for one in known if one.in_shadow]
         keys = targets or in_shadow
         kept = kept_of(self.record, keys, since, now)
@@ -273,14 +265,13 @@ class DaemonSource:
         self._daemon = daemon
         self._why = why
 
-    def standings(self) -> Standings:
+    def standings(self) -> TargetList:
         """Return how all targets stand."""
-        document = self._document("/targets")
-        return Standings(self._answer(TargetList, document), document["targets"])
+        return self._answer(TargetList, "/targets")
 
     def targets(self) -> Sequence[str]:
         """Return the keys of all targets."""
-        return [target.target for target in self.standings().targets.targets]
+        return [target.target for target in self.standings().targets]
 
     def target(self, key: str) -> TargetDetail | None:
         """Return a target with the configuration that is in force; None if it is none there."""
@@ -288,7 +279,7 @@ class DaemonSource:
 
     def health(self) -> DaemonHealth:
         """Return how the daemon itself stands."""
-        return self._answer(DaemonHealth, self._document("/health"))
+        return self._answer(DaemonHealth, "/health")
 
     def explanation(self, target: str, at: float) -> Explanation | None:
         """Explain what held at an instant; None where nothing is recorded."""
@@ -323,10 +314,9 @@ class DaemonSource:
         """Return how targets agree with their HPAs, or all that are in shadow."""
         query = [("target", target) for target in targets] + [("since", rfc3339_milli(since))]
         try:
-            document = self._document(f"/agreement?{urlencode(query)}")
+            return self._answer(AgreementList, f"/agreement?{urlencode(query)}")
         except NotThereError as error:
             raise CommandError(str(error)) from None
-        return self._answer(AgreementList, document)
 
     def _explained(self, target: str, query: Mapping[str, str]) -> Explanation | None:
         explained = self._read(
@@ -339,31 +329,21 @@ class DaemonSource:
 
     def _read(self, kind: type[_A], path: str) -> _A | None:
         """Return an answer, None if there is nothing of what is asked for."""
-        try:
-            return self._answer(kind, self._document(path))
-        except NotThereError:
-            return None
+        with suppress(NotThereError):
+            return self._answer(kind, path)
+        return None
 
     def shard(self) -> Shard | None:
         """Return the shard of the daemon; None where it serves all targets."""
         known = self.health().shard
         return None if known is None else Shard(known.number, known.shards, known.urls)
 
-    def _answer(self, kind: type[_A], document: object) -> _A:
+    def _answer(self, kind: type[_A], path: str) -> _A:
+        """Return the answer at a path below /api/v1; raises NotThereError for a 404."""
+        it = f"what answers at {self._daemon.url} is no autoscaler"
         try:
-            return kind.model_validate(document)
-        except ValueError:
-            raise CommandError(
-                f"what answers at {self._daemon.url} is no autoscaler, or one of a version that "
-                "this program does not understand"
-            ) from None
-
-    def _document(self, path: str) -> Any:
-        """Return the JSON of a path below /api/v1; raises NotThereError for a 404."""
-        try:
-            return parse(
-                read_page(self._daemon, f"/api/v1{path}", b"\n".join, _LIMITS), _MOST_MEMORY
-            )
+            page = read_page(self._daemon, f"/api/v1{path}", b"\n".join, _LIMITS)
+            document = parse(page, _MOST_MEMORY)
         except NotThereError:
             raise
         except NobodyListensError as error:
@@ -371,11 +351,14 @@ class DaemonSource:
         except PageError as error:
             raise CommandError(str(error)) from None
         except (ValueError, RecursionError):
-            raise CommandError(
-                f"what answers at {self._daemon.url} is no autoscaler: it sent no JSON"
-            ) from None
+            raise CommandError(f"{it}: it sent no JSON") from None
         except TooMuch as error:
             raise CommandError(f"{self.name} sent {error}") from None
+        try:
+            return kind.model_validate(document)
+        except ValueError:
+            version = "or one of a version that this program does not understand"
+            raise CommandError(f"{it}, {version}") from None
 
 
 DecisionSource = DirectorySource | DaemonSource
