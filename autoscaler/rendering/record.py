@@ -5,7 +5,7 @@ is all that there is.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from autoscaler.config.durations import format_seconds
@@ -23,7 +23,6 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.spec import Flags, MetricSpec
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.quantities import format_milli
@@ -53,18 +52,16 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
     if not metrics:
         # A target at zero, or that another autoscaler controls, needs no values.
         absent = UNKNOWN if result.decision.current is None else NOT_ASKED
-        metrics = metrics_without_values(result.target.spec.metrics, absent)
+        metrics = tuple([metric_of(one, None, absent) for one in result.target.spec.metrics])
     fields = _standing(result, result.classified().state, metrics)
     if message:
         fields["message"] = message
     return answers.TargetState(
-        **fields, **name_fields(result.target), since=since, last_sync=result.decision.time
+        **fields,
+        **wording.key_parts(result.target.key)._asdict(),
+        since=since,
+        last_sync=result.decision.time,
     )
-
-
-def name_fields(target: Target) -> dict[str, str]:
-    """Return the parts of a target's key."""
-    return wording.key_parts(target.key)._asdict()
 
 
 def decided(result: SyncResult) -> answers.Decided:
@@ -89,7 +86,7 @@ def whole(
     return answers.Decision(
         **fields,
         zone=decision.zone,
-        stages=tuple(_stage(stage, decision) for stage in stages_of(decision)),
+        stages=stages_of(decision),
         rescale=decision.rescale,
         reason=decision.reason,
         conditions=tuple(
@@ -159,39 +156,28 @@ def write_word(write: WriteOutcome | None) -> str | None:
     return None if write is None else words[type(write)]
 
 
-class Stage(NamedTuple):
-    """One stage of a decision: the count before it, the count after it, and the reason."""
-
-    name: str
-    before: int
-    after: int
-    reason: str
-
-
-def stages_of(decision: Decision) -> tuple[Stage, ...]:
+def stages_of(decision: Decision) -> tuple[answers.DecisionStage, ...]:
     """Return the stages that have run, in order."""
-    scale, combined = decision.scale, decision.combination
+    scale, combined, limit = decision.scale, decision.combination, decision.limit
     if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN} and isinstance(scale, Scale):
-        return (Stage("bounds", scale.spec_replicas, decision.desired, decision.reason),)
-    stages: list[Stage] = []
+        return (_stage("bounds", scale.spec_replicas, decision.desired, decision.reason),)
+    stages: list[answers.DecisionStage] = []
     if combined is not None:
-        stages.append(Stage("combine", combined.before, combined.after, decision.reason))
-    for name, stage in (("stabilize", decision.stabilization), ("limit", decision.limit)):
-        if stage is not None:
-            stages.append(Stage(name, stage.before, stage.after, stage.reason))
+        stages.append(_stage("combine", combined.before, combined.after, decision.reason))
+    if (held := decision.stabilization) is not None:
+        by: Mapping[str, Any] = {"held_by": held.held_by, "until": held.until}
+        stages.append(_stage("stabilize", held.before, held.after, held.reason, by))
+    if limit is not None:
+        by = {"policy": limit.policy, "unseen_until": limit.unseen, "until": limit.until}
+        by = {} if limit.policy is None else by
+        stages.append(_stage("limit", limit.before, limit.after, limit.reason, by))
     return tuple(stages)
 
 
-def _stage(stage: Stage, decision: Decision) -> answers.DecisionStage:
-    stabilization, limit = decision.stabilization, decision.limit
-    details: dict[str, Any] = {}
-    if stage.name == "stabilize" and stabilization is not None:
-        details = {"held_by": stabilization.held_by, "until": stabilization.until}
-    elif stage.name == "limit" and limit is not None and limit.policy is not None:
-        details = {"policy": limit.policy, "unseen_until": limit.unseen, "until": limit.until}
-    return answers.DecisionStage(
-        name=stage.name, before=stage.before, after=stage.after, reason=stage.reason, **details
-    )
+def _stage(
+    name: str, before: int, after: int, reason: str, by: Mapping[str, Any] = {}
+) -> answers.DecisionStage:
+    return answers.DecisionStage(name=name, before=before, after=after, reason=reason, **by)
 
 
 def defaults_of(flags: Flags) -> answers.Defaults:
@@ -212,13 +198,6 @@ def metric_of(
 ) -> answers.Metric:
     """Return one metric; ``absent`` stands for a value that is not there."""
     return answers.Metric(**_metric(metric, result, absent))
-
-
-def metrics_without_values(
-    metrics: Sequence[MetricSpec], absent: str
-) -> tuple[answers.Metric, ...]:
-    """Return metrics of which no value is known; ``absent`` stands for it."""
-    return tuple(metric_of(metric, None, absent) for metric in metrics)
 
 
 def _metric(metric: MetricSpec, result: MetricResult | None, absent: str) -> dict[str, Any]:

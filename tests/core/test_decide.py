@@ -24,7 +24,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.status import StatusRecorder
 from autoscaler.core.target import Query, Target
 from autoscaler.rendering.hpa import current_metrics
-from autoscaler.rendering.record import Stage, stages_of
+from autoscaler.rendering.record import stages_of
 from tests.core.builders import (
     BASE,
     FALSE,
@@ -133,11 +133,11 @@ def test_without_pods_that_are_surely_its_own_nothing_is_decided(
 def test_the_stages_tell_the_way() -> None:
     history = History(recommendations=(Recommendation(60, BASE - 15),))
     decision, _ = decided(spec(QUEUE, maximum=9), observe(8, values(20)), history)
-    assert stages_of(decision) == (
-        Stage("combine", 8, 2, "All metrics below target"),
-        Stage("stabilize", 2, 60, "ScaleDownStabilized"),
-        Stage("limit", 60, 9, "TooManyReplicas"),
-    )
+    assert [(one.name, one.before, one.after, one.reason) for one in stages_of(decision)] == [
+        ("combine", 8, 2, "All metrics below target"),
+        ("stabilize", 2, 60, "ScaleDownStabilized"),
+        ("limit", 60, 9, "TooManyReplicas"),
+    ]
 
 
 @pytest.mark.parametrize(("ago", "until"), [(30, 30), (1, 59), (None, 285)])

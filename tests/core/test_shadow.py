@@ -47,12 +47,16 @@ class Beside:
         self.live.at(time, queue=queue)
         self.shadow.at(time, queue=queue)
         ours, theirs = self.shadow.decision, self.live.decision
-        assert (ours.desired, ours.reason, stages_of(ours), ours.outcome) == (
-            theirs.desired,
-            theirs.reason,
-            stages_of(theirs),
-            theirs.outcome,
+        found, expected = (
+            (
+                of.desired,
+                of.reason,
+                of.outcome,
+                [(one.name, one.before, one.after, one.reason) for one in stages_of(of)],
+            )
+            for of in (ours, theirs)
         )
+        assert found == expected
         assert not ours.written
         assert ours.foreign is None
 

@@ -16,14 +16,7 @@ from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.chart import Chart, chart_of
 from autoscaler.rendering.instant import change_of, explanation_at
-from autoscaler.rendering.record import (
-    UNKNOWN,
-    defaults_of,
-    metrics_without_values,
-    name_fields,
-    target_state,
-    whole,
-)
+from autoscaler.rendering.record import defaults_of, metric_of, target_state, whole
 from autoscaler.schedules import next_window
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.api.requests import (
@@ -151,7 +144,7 @@ def state_of(known: TargetFacts) -> answers.TargetState:
         return target_state(last, known.since, known.message if known.finding else "")
     return answers.TargetState(
         target=wording.target_key(target),
-        **name_fields(target),
+        **wording.key_parts(target.key)._asdict(),
         state=State.UNKNOWN,
         since=None,
         last_sync=None,
@@ -160,7 +153,7 @@ def state_of(known: TargetFacts) -> answers.TargetState:
         max_replicas=target.spec.max_replicas,
         current_replicas=None,
         desired_replicas=None,
-        metrics=metrics_without_values(target.spec.metrics, UNKNOWN),
+        metrics=tuple(metric_of(metric, None) for metric in target.spec.metrics),
         mode=target.extensions.mode,
     )
 
