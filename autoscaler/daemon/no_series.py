@@ -64,13 +64,12 @@ class NoSeriesReporter(Reporter):
         self._stop.set()
         self._wake.set()
 
-    def use(self, readers: Mapping[str, MetricsReader]) -> Self:
+    def use(self, readers: Mapping[str, MetricsReader]) -> None:
         """Ask these servers from now on; what is lacked is looked at anew."""
         with self._lock:
             self._readers = readers
             self._missing.clear()
             self._waiting.clear()
-        return self
 
     def report(self, result: SyncResult) -> None:
         """Look at a target that begins to lack series, and forget one that does not any more."""

@@ -21,7 +21,7 @@ from autoscaler.telemetry.metrics import Metrics
 
 
 class Recorder(Reporter):
-    """Hands each result to a writer."""
+    """Hands each result to a writer, and of a target in shadow how it compares with its HPA."""
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
@@ -29,6 +29,8 @@ class Recorder(Reporter):
         self._rules: dict[str, Rules] = {}
         self._seen: dict[str, Seen] = {}
         """By target, with the hash of the key: thousands of keys are too much to keep."""
+        self._comparisons: dict[str, HpaComparison] = {}
+        self._last: dict[str, Stretch] = {}
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
         """Go on with these targets; no sync may run of one that is changed or removed."""
@@ -37,56 +39,41 @@ class Recorder(Reporter):
         seen = self._seen.copy()
         self._seen = {key: one for key, one in seen.items() if self._rules.get(key) == before[key]}
         self._writer.retain(self._rules.keys())
+        for key in self._comparisons.keys() - self._rules.keys():
+            self._end_comparison(key)
 
     def report(self, result: SyncResult) -> None:
         """Hand in one target's result."""
-        target, decision = result.target, result.decision
-        rules = self._rules.get(target.key)
-        if rules is None or result.given is None:
-            return
-        epoch = self._writer.epoch
+        key = result.target.key
+        if key in self._rules and result.given is not None:
+            self._record(key, result)
+        if result.decision.in_shadow:
+            comparison = self._comparisons.setdefault(key, HpaComparison())
+            self._hand_in(key, comparison.add(result))
+        else:
+            self._end_comparison(key)
+
+    def close(self) -> None:
+        """Hand in what is known of comparisons and not handed in yet."""
+        for key in [*self._comparisons]:
+            self._end_comparison(key)
+
+    def _record(self, target: str, result: SyncResult) -> None:
+        decision, epoch = result.decision, self._writer.epoch
         if epoch != self._epoch:
             self._epoch = epoch
             self._seen = {}
-        key, before = hash(change_key(result)[1:]), self._seen.get(target.key)
+        key, before = hash(change_key(result)[1:]), self._seen.get(target)
         seen = seen_after(before, key, decision)
-        row = SyncRow(target.key, decision.stamp, target.sync_period, numbers_of(decision))
+        row = SyncRow(target, decision.stamp, result.target.sync_period, numbers_of(decision))
         if seen != before:
-            self._seen[target.key] = seen
+            self._seen[target] = seen
             row = row._replace(
                 change=result, state=result.classified().state, message=verdict(result)
             )
         self._writer.put(row)
 
-
-class Comparer(Reporter):
-    """Takes each result of a target in shadow to its comparison."""
-
-    def __init__(self, writer: RecordWriter) -> None:
-        self._writer = writer
-        self._comparisons: dict[str, HpaComparison] = {}
-        self._last: dict[str, Stretch] = {}
-
-    def configure(self, targets: Sequence[Target]) -> None:
-        """Go on with these targets; no sync may run of one that is changed or removed."""
-        for key in self._comparisons.keys() - {one.key for one in targets}:
-            self._end(key)
-
-    def report(self, result: SyncResult) -> None:
-        """Take one target's result."""
-        key = result.target.key
-        if result.decision.in_shadow:
-            comparison = self._comparisons.setdefault(key, HpaComparison())
-            self._hand_in(key, comparison.add(result))
-        else:
-            self._end(key)
-
-    def close(self) -> None:
-        """Hand in what is known and not handed in yet."""
-        for key in [*self._comparisons]:
-            self._end(key)
-
-    def _end(self, key: str) -> None:
+    def _end_comparison(self, key: str) -> None:
         comparison = self._comparisons.pop(key, None)
         if comparison is not None:
             self._hand_in(key, comparison.rest())
@@ -101,10 +88,9 @@ class Comparer(Reporter):
 
 
 class Recording(NamedTuple):
-    """What hands in and compares the results, and what reads them; None where it is off."""
+    """What hands in the results, and what reads them; None where it is off."""
 
     recorder: Recorder | None = None
-    comparer: Comparer | None = None
     reader: DirectoryRecord | None = None
 
 
@@ -142,5 +128,4 @@ def open_recording(
     metrics.record = lambda: writer.status
     stack.enter_context(closing(writer))
     writer.start()
-    comparer = stack.enter_context(closing(Comparer(writer)))
-    return Recording(Recorder(writer), comparer, reader)
+    return Recording(stack.enter_context(closing(Recorder(writer))), reader)

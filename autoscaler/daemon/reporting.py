@@ -21,8 +21,10 @@ from autoscaler.core.classification import State
 from autoscaler.core.contention import CONTROLLED_BY_OTHER
 from autoscaler.core.decision import Decision, MetricResult, Outcome, Zone
 from autoscaler.core.observation import Scale
+from autoscaler.core.spec import Flags
 from autoscaler.core.status import SCALE_DOWN_HELD
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.rendering import wording
@@ -230,12 +232,13 @@ class LogReporter(Reporter):
         self._off_under_load: set[str] = set()
         """The targets that others switched off, and of which was told that a metric wants them."""
 
-    def retain(self, targets: AbstractSet[str]) -> None:
+    def configure(self, targets: Sequence[Target], flags: Flags) -> None:  # noqa: ARG002
         """Forget all targets but these."""
-        self._states.retain(targets)
-        for gone in self._saturated.keys() - targets:
+        keys = {target.key for target in targets}
+        self._states.retain(keys)
+        for gone in self._saturated.keys() - keys:
             del self._saturated[gone]
-        self._off_under_load &= targets
+        self._off_under_load &= keys
 
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
@@ -359,6 +362,11 @@ class Reporters(Reporter):
         self._reporters = tuple(reporters)
         self._fault = fault
         self._of_clusters = of_clusters
+
+    def configure(self, targets: Sequence[Target], flags: Flags) -> None:
+        """Tell each of them."""
+        for reporter in self._reporters:
+            reporter.configure(targets, flags)
 
     def report(self, result: SyncResult) -> None:
         """Report to each of them."""

@@ -137,12 +137,14 @@ class MainLoop:
         metrics.event_counts = lambda: self.connections.event_counts()  # noqa: PLW0108
         self._memory = memory = open_memory(config, announcements, metrics, stack)
         recording = open_recording(config, announcements, metrics, stack)
-        self._recorder = recording.recorder
-        self._comparer = recording.comparer
         self._begin_watches()
         self._no_series = stack.enter_context(
             NoSeriesReporter(metrics.states.find, announcements.no_series, announcements.fault)
         )
+        self._reporters: list[Reporter] = [
+            *(announcements, telemetry.log_reporter, metrics, self._no_series),
+            *([] if recording.recorder is None else [recording.recorder]),
+        ]
         self.syncer = stack.enter_context(self._new_syncer(memory))
         metrics.breakers = self.syncer.breaker_statuses
         schedule = SyncSchedule(signals.stop, metrics.instruments, self._sync, memory.steps)
@@ -302,12 +304,6 @@ class MainLoop:
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics
-        telemetry.metrics.states.set_targets(targets)
-        telemetry.log_reporter.retain({target.key for target in targets})
-        if self._recorder is not None:
-            self._recorder.configure(targets, config.flags)
-        if self._comparer is not None:
-            self._comparer.configure(targets)
         writes, ports = _writes_per_second(config), self._ports(connections)
         self.syncer.change(config.flags, ports, targets, writes, config.breaker)
         self.syncer.register_cached(targets)
@@ -320,15 +316,8 @@ class MainLoop:
 
     def _ports(self, connections: Connections) -> Ports:
         telemetry, clusters = self.telemetry, connections.clusters
-        reporters: tuple[Reporter | None, ...] = (
-            *(telemetry.announcements, telemetry.log_reporter, telemetry.metrics),
-            *(self._no_series.use(connections.prometheus), self._recorder, self._comparer),
-        )
-        reporter = Reporters(
-            [each for each in reporters if each is not None],
-            telemetry.announcements.fault,
-            connections.events,
-        )
+        self._no_series.use(connections.prometheus)
+        fault, events = telemetry.announcements.fault, connections.events
 
         def leads_since(name: str, namespace: str) -> float | None:
             return clusters[name].gate.leads_since(namespace) if name in clusters else None
@@ -343,7 +332,7 @@ class MainLoop:
                 **{name: one.caches for name, one in clusters.items()},
                 **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
             },
-            reporter=reporter,
+            reporter=Reporters(self._reporters, fault, events),
             history_store=self._memory.history_store,
             leads_since=leads_since,
             listing_anew=listing_anew,

@@ -17,8 +17,9 @@ from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import History
 from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteOutcome
 
 
@@ -140,6 +141,9 @@ class BreakerNews:
 
 class Reporter:
     """Reports what became of each target; this one reports nothing."""
+
+    def configure(self, targets: Sequence[Target], flags: Flags) -> None:
+        """Go on with these targets; no sync runs of one that is changed or removed."""
 
     def report(self, result: SyncResult) -> None:
         """Report one target's result."""

@@ -171,6 +171,7 @@ class SyncState:
                 del instants[gone]
         self.cluster_calls.change(_rates(ports, writes_per_second))
         self.flags, self.ports = flags, ports
+        ports.reporter.configure(targets, flags)
         self.report_breakers(self.breakers.change(breaker, targets))
 
     def read(

@@ -23,7 +23,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from autoscaler import __version__, clock
+from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 from autoscaler.persistence.record import Status as RecordStatus
 from autoscaler.rendering import wording
@@ -217,6 +219,10 @@ class Metrics(Collector, Reporter):
         self._health = health
         self.instruments.registry.register(self)
         self._one_page_at_a_time = threading.Lock()
+
+    def configure(self, targets: Sequence[Target], flags: Flags) -> None:  # noqa: ARG002
+        """Go on with these targets."""
+        self.states.set_targets(targets)
 
     def report(self, result: SyncResult) -> None:
         """Keep a target's result for the pages, and count its write."""

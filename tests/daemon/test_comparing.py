@@ -11,8 +11,9 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.extensions import Extensions
+from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.daemon.recording import Comparer, open_recording
+from autoscaler.daemon.recording import Recorder, open_recording
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.persistence.record.agreement import Agreement, Stretch
 from tests.core.builders import average, external, spec
@@ -27,7 +28,15 @@ WEB = "shop/Deployment/web"
 
 
 class Rows(list[Stretch]):
-    """What was handed in, in place of the writer."""
+    """What was handed in of comparisons, in place of the writer."""
+
+    epoch = 0
+
+    def put(self, row: object) -> None:
+        """Let it be."""
+
+    def retain(self, targets: object) -> None:
+        """Keep all."""
 
     def put_agreement(self, target: str, stretch: Stretch) -> None:
         assert target == WEB
@@ -43,10 +52,10 @@ def results(seconds: float) -> Iterator[SyncResult]:
 
 
 @contextmanager
-def comparer() -> Iterator[tuple[Comparer, Rows]]:
+def comparer() -> Iterator[tuple[Recorder, Rows]]:
     """Give one, and what it hands in; at the end it is closed."""
     rows = Rows()
-    one = Comparer(cast("RecordWriter", rows))
+    one = Recorder(cast("RecordWriter", rows))
     yield one, rows
     one.close()
 
@@ -73,9 +82,9 @@ def test_a_target_that_leaves_the_shadow_is_forgotten(change: str) -> None:
         for result in results(345):
             one.report(result)
         live = replace(result.target, extensions=Extensions())
-        one.configure([result.target])
+        one.configure([result.target], Flags())
         told = len(rows)
-        one.configure([live] if change == "live" else [])
+        one.configure([live] if change == "live" else [], Flags())
         if change == "live":
             one.report(replace(result, decision=replace(result.decision, shadow=False)))
         assert rows[-1].end == pytest.approx(result.decision.stamp - 16.5)
@@ -98,9 +107,9 @@ def test_the_record_keeps_it(tmp_path: Path) -> None:
     begin = clock.wall() - 900  # what is older than the record keeps may be removed at once
     with ExitStack() as stack:
         opened = open_recording(config, Announced().announcements, metrics_of(), stack)
-        assert opened.comparer is not None
+        assert opened.recorder is not None
         for result in results(900):
             decision = replace(result.decision, stamp=begin + result.decision.stamp)
-            opened.comparer.report(replace(result, decision=decision))
+            opened.recorder.report(replace(result, decision=decision))
     totals = DirectoryRecord(tmp_path / "state").agreement_totals(0.0, 0.0)[WEB]
     assert totals[Agreement.DIFFERENT].seconds > 200

@@ -42,7 +42,8 @@ class World:
         opened = NoSeriesReporter(
             self.found.__setitem__, self.tell, self.faults.append, batch_seconds=0.0
         )
-        with opened.use({"": self}) as reporter:
+        opened.use({"": self})
+        with opened as reporter:
             yield reporter
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from autoscaler.core.spec import Flags
-from autoscaler.daemon.recording import Comparer, Recorder
+from autoscaler.daemon.recording import Recorder
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.persistence.record.agreement import Stretch
 from autoscaler.persistence.record.file import open_file
@@ -56,11 +56,10 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     metrics = Metrics(health)
     metrics.states.set_targets([player.target for player in fleet.players])
     fleet.state.mkdir(parents=True, exist_ok=True)
-    with recorded(fleet.state, fleet) as (recorder, comparer):
+    with recorded(fleet.state, fleet) as recorder:
         for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
             metrics.report(result)
             recorder.report(result)
-            comparer.report(result)
     views = Views(
         states=metrics.states,
         health=health,
@@ -85,7 +84,7 @@ def serving(fleet: Fleet) -> Iterator[Served]:
 
 
 @contextmanager
-def recorded(directory: Path, fleet: Fleet) -> Iterator[tuple[Recorder, Comparer]]:
+def recorded(directory: Path, fleet: Fleet) -> Iterator[Recorder]:
     """Give what records and compares a fleet's results; at the end all is in a real file.
 
     No thread writes it, and nothing is lost.
@@ -101,10 +100,10 @@ def recorded(directory: Path, fleet: Fleet) -> Iterator[tuple[Recorder, Comparer
             put_agreement=lambda *stretch: stretches.append(stretch),
         ),
     )
-    recorder, comparer = Recorder(writer), Comparer(writer)
+    recorder = Recorder(writer)
     recorder.configure([player.target for player in fleet.players], Flags())
-    yield recorder, comparer
-    comparer.close()
+    yield recorder
+    recorder.close()
     with closing(open_file(directory, fleet.begin, print)) as file:
         for first in range(0, len(rows), _ROWS):
             some = rows[first : first + _ROWS]
