@@ -31,7 +31,6 @@ from autoscaler.config import (
     loading,
     promql,
     promql_parser,
-    promql_tree,
 )
 from autoscaler.config.problems import ConfigError
 from autoscaler.core import selectors
@@ -206,7 +205,7 @@ FORMULAS = (
 )
 CRONS = ("*", "1,", "1-2,", "*/2,", "* ", "L", "mon,", "1-")
 TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
-_MATCHER = promql_tree.Matcher("pod", "=~", "web-.+")
+_MATCHER = promql_parser.Matcher("pod", "=~", "web-.+")
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("selector", selectors.parse, SELECTORS),
     ("quantity", quantities.parse_quantity, NUMBERS),

@@ -2,7 +2,7 @@
 
 from autoscaler.config.conversion import to_core
 from autoscaler.config.fields import Address
-from autoscaler.config.loading import load, parse_spec
+from autoscaler.config.loading import load
 from autoscaler.config.problems import ConfigError, Problem
 from autoscaler.config.settings import Config, KubernetesSettings, LeaderElection, Sources
 
@@ -15,6 +15,5 @@ __all__ = [
     "Problem",
     "Sources",
     "load",
-    "parse_spec",
     "to_core",
 ]

@@ -136,11 +136,13 @@ def quantity_text(value: object) -> str:
     text = value if isinstance(value, str) else _number_text(value)
     if text is None:
         raise ValueError("must be a quantity such as 30, 1.5, 500m, 2k or 1Gi")
-    if _is_quantity(text):
-        return text
-    advice = "is not a quantity: write a number with an optional suffix (n u m k M G T P E, "
-    advice += "Ki Mi Gi Ti Pi Ei) or exponent, such as 500m, 1.5, 1Gi or 2e3"
-    raise ValueError(advice)
+    try:
+        quantities.parse_quantity(text)
+    except ValueError:
+        advice = "is not a quantity: write a number with an optional suffix (n u m k M G T P E, "
+        advice += "Ki Mi Gi Ti Pi Ei) or exponent, such as 500m, 1.5, 1Gi or 2e3"
+        raise ValueError(advice) from None
+    return text
 
 
 def _number_text(value: object) -> str | None:
@@ -151,14 +153,6 @@ def _number_text(value: object) -> str | None:
             return None
         return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return str(value)
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        quantities.parse_quantity(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _target_quantity(text: str) -> str:

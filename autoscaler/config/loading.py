@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from autoscaler.config.checks import check_files, check_value
+from autoscaler.config.checks import check_files
 from autoscaler.config.conversion import config_of
 from autoscaler.config.documents import Location, Value, entries
 from autoscaler.config.error_messages import findings_of
@@ -27,7 +27,6 @@ from autoscaler.config.problems import (
     one_per_place,
 )
 from autoscaler.config.reading import Reading, Source, described
-from autoscaler.config.rule_forms import Context
 from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
 from autoscaler.config.sources import (
     MOST_FILES,
@@ -37,7 +36,7 @@ from autoscaler.config.sources import (
     patterns_of,
     unusable_files,
 )
-from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
+from autoscaler.config.spec_model import TargetModel
 from autoscaler.config.web_files import unusable_web_files
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -175,16 +174,6 @@ def _include_findings(patterns: Mapping[int, Path], inclusion: Inclusion) -> Ite
         yield Finding(("include",), f"{message}many files", show_value=False)
 
 
-def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
-    """Check an autoscaling/v2 spec of plain data, but not its queries.  Raises ConfigError."""
-    shape, model = _validated(HorizontalPodAutoscalerSpec, spec)
-    broken = check_value(spec, HorizontalPodAutoscalerSpec, Context())
-    findings = one_per_place([*shape, *broken])
-    if model is None or findings:
-        raise ConfigError(located(findings, spec, "spec"))
-    return model
-
-
 def _in_order(
     files: list[Path], problems: list[Problem], findings: Iterable[tuple[Source, Finding]]
 ) -> list[Problem]:
@@ -264,7 +253,7 @@ def _manifests(value: object, location: Location) -> list[Finding]:
 
 
 def _validated(
-    model: type[_Model], value: object, folder: Path = Path()
+    model: type[_Model], value: object, folder: Path
 ) -> tuple[Iterable[Finding], _Model | None]:
     """Check a shape; ``folder`` is where relative file names begin."""
     try:

@@ -239,18 +239,14 @@ def one_per_place(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def located(
-    findings: Iterable[Finding],
-    document: object,
-    file: str,
-    places: Places | None = None,
+    findings: Iterable[Finding], document: object, file: str, places: Places
 ) -> list[Problem]:
-    """Look up the findings in a document; without ``places`` they have no line."""
+    """Look up the findings in a document."""
     problems = []
     for finding in findings:
-        place = Place(0) if places is None else places[finding.location]
+        place = places[finding.location]
         at, value = _as_written(finding.location, document), _shown(finding, document, place)
-        line = place.line or None
-        problems.append(Problem(file, line, path_of(at), value, finding.message))
+        problems.append(Problem(file, place.line, path_of(at), value, finding.message))
     return problems
 
 

@@ -8,8 +8,7 @@ import re
 from collections.abc import Sequence
 
 from autoscaler.config import durations
-from autoscaler.config.promql_parser import read
-from autoscaler.config.promql_tree import (
+from autoscaler.config.promql_parser import (
     COMPARISONS,
     Aggregation,
     Binary,
@@ -19,6 +18,7 @@ from autoscaler.config.promql_tree import (
     Subquery,
     VectorSelector,
     below,
+    read,
     selectors_in,
 )
 

@@ -13,13 +13,13 @@ from typing import Literal, NamedTuple
 
 from autoscaler.config.conversion import CONTAINER, CONTAINERS, SERIES, usage_once
 from autoscaler.config.documents import child, entries
-from autoscaler.config.promql_parser import parse
-from autoscaler.config.promql_tree import (
+from autoscaler.config.promql_parser import (
     Aggregation,
     Call,
     Matcher,
     Node,
     VectorSelector,
+    parse,
     quoted,
     selectors_in,
 )

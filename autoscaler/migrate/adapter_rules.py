@@ -13,8 +13,7 @@ import yaml
 
 from autoscaler.config import documents
 from autoscaler.config.documents import Value, child
-from autoscaler.config.promql_parser import parse
-from autoscaler.config.promql_tree import VectorSelector
+from autoscaler.config.promql_parser import VectorSelector, parse
 from autoscaler.migrate.fields import Fields, items_of
 from autoscaler.migrate.go_text import (
     BY_HAND,

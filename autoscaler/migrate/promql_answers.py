@@ -5,10 +5,10 @@ https://prometheus.io/docs/prometheus/latest/querying/operators/
 
 from collections.abc import Collection, Sequence
 
-from autoscaler.config.promql_parser import DEEPEST, parse
-from autoscaler.config.promql_tree import (
+from autoscaler.config.promql_parser import (
     AGGREGATIONS,
     COMPARISONS,
+    DEEPEST,
     Aggregation,
     Binary,
     Call,
@@ -18,6 +18,7 @@ from autoscaler.config.promql_tree import (
     VectorSelector,
     below,
     nodes_of,
+    parse,
     tokens_of,
     with_insertions,
 )

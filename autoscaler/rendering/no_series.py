@@ -12,7 +12,7 @@ from itertools import islice
 
 from autoscaler.config.conversion import STARTS
 from autoscaler.config.promql import selectors_of
-from autoscaler.config.promql_tree import Matcher, VectorSelector, quoted
+from autoscaler.config.promql_parser import Matcher, VectorSelector, quoted
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.observation import Gap, GapKind, Observation, Pod, PodRequests, Reading, Values
 from autoscaler.core.readings import read

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from autoscaler.config import parse_spec, to_core
+from autoscaler.config import to_core
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
 from autoscaler.core.spec import (
     ExternalMetric,
     LabelSelector,
@@ -19,6 +20,7 @@ from autoscaler.core.spec import (
 )
 from tests.config.api_form import defaulted
 
+parsed = SpecModel.model_validate
 REF: JsonValue = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 SPEC: dict[str, JsonValue] = {"scaleTargetRef": REF, "maxReplicas": 5}
 PERCENT: JsonValue = {"type": "Percent", "value": 100, "periodSeconds": 15}
@@ -37,9 +39,9 @@ CPU: JsonValue = {
 def test_a_bare_spec() -> None:
     """`minReplicas` is 1, the metric is cpu at 80 percent, and behavior stays absent."""
     expected = {**SPEC, "minReplicas": 1, "metrics": [CPU]}
-    assert defaulted(parse_spec(SPEC)) == expected
-    assert defaulted(parse_spec({**SPEC, "metrics": [], "behavior": None})) == expected
-    core = to_core(parse_spec(SPEC))
+    assert defaulted(parsed(SPEC)) == expected
+    assert defaulted(parsed({**SPEC, "metrics": [], "behavior": None})) == expected
+    core = to_core(parsed(SPEC))
     assert core.min_replicas == 1
     assert core.behavior is None
     target = MetricTarget(TargetType.UTILIZATION, average_utilization=80)
@@ -50,7 +52,7 @@ def test_numbers_of_a_behavior_are_those_that_the_controller_computes_with() -> 
     """0 is not the same as none; of 13m it is the double, one bit beside 0.013."""
     down: JsonValue = {"stabilizationWindowSeconds": 0, "tolerance": 0}
     up: JsonValue = {"tolerance": "0.013"}
-    core = to_core(parse_spec({**SPEC, "behavior": {"scaleDown": down, "scaleUp": up}})).behavior
+    core = to_core(parsed({**SPEC, "behavior": {"scaleDown": down, "scaleUp": up}})).behavior
     assert core is not None
     assert (core.scale_down.stabilization_window_seconds, core.scale_down.tolerance) == (0, 0.0)
     assert core.scale_up.tolerance == 0.013000000000000001
@@ -62,7 +64,7 @@ def test_quantities_are_texts_integers_or_floats() -> None:
         target: JsonValue = {"type": "AverageValue", "averageValue": value}
         source: dict[str, JsonValue] = {"metric": {"name": "m"}, "target": target}
         metric: JsonValue = {"type": "External", "external": source}
-        spec = parse_spec({**SPEC, "metrics": [metric]})
+        spec = parsed({**SPEC, "metrics": [metric]})
         (core,) = to_core(spec).metrics
         assert core.target.average_value == 30_000
         answered: JsonValue = {"type": "AverageValue", "averageValue": canonical}
@@ -99,7 +101,7 @@ def test_selectors() -> None:
         ),
     ):
         source: JsonValue = {"metric": {"name": "m", "selector": given}, "target": target}
-        spec = parse_spec({**SPEC, "metrics": [{"type": "External", "external": source}]})
+        spec = parsed({**SPEC, "metrics": [{"type": "External", "external": source}]})
         (metric,) = to_core(spec).metrics
         assert isinstance(metric, ExternalMetric)
         assert metric.metric.selector == expected
@@ -111,7 +113,7 @@ def test_a_replication_controller_needs_no_group() -> None:
         {"kind": "ReplicationController", "name": "old"},
         {"apiVersion": "v1", "kind": "ReplicationController", "name": "old"},
     ):
-        spec = parse_spec({"scaleTargetRef": reference, "maxReplicas": 2})
+        spec = parsed({"scaleTargetRef": reference, "maxReplicas": 2})
         assert to_core(spec).scale_target_ref.group == ""
         assert defaulted(spec)["scaleTargetRef"] == reference
 
@@ -134,8 +136,8 @@ def test_defaulting_of_every_vector() -> None:
     """Each spec becomes exactly the defaulted spec, and defaulting that changes nothing."""
     count = 0
     for name, spec, expected in scenarios():
-        assert defaulted(parse_spec(spec)) == expected, name
-        assert defaulted(parse_spec(expected)) == expected, name
-        assert to_core(parse_spec(spec)) == to_core(parse_spec(expected)), name
+        assert defaulted(parsed(spec)) == expected, name
+        assert defaulted(parsed(expected)) == expected, name
+        assert to_core(parsed(spec)) == to_core(parsed(expected)), name
         count += 1
     assert count == 630

@@ -11,8 +11,7 @@ from autoscaler.config.promql import (
     range_of,
     selectors_of,
 )
-from autoscaler.config.promql_parser import parse, read
-from autoscaler.config.promql_tree import (
+from autoscaler.config.promql_parser import (
     Aggregation,
     Binary,
     Call,
@@ -20,7 +19,9 @@ from autoscaler.config.promql_tree import (
     Matcher,
     Subquery,
     VectorSelector,
+    parse,
     quoted,
+    read,
     selectors_in,
 )
 from autoscaler.lab.past.own_pods import narrowed

@@ -4,15 +4,16 @@ import copy
 import json
 from pathlib import Path
 
-import pytest
 import requests
 import urllib3
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
-from autoscaler.config import Config, ConfigError, load, parse_spec, to_core
+from autoscaler.config import Config, ConfigError, load, to_core
 from autoscaler.config.documents import Location, child, read
+from autoscaler.config.error_messages import findings_of
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
 from tests.config.api_form import defaulted
 from tests.importers import test_manifests
 
@@ -170,18 +171,12 @@ def test_any_spec_is_converted_or_told(fields: dict[str, JsonValue]) -> None:
     """A spec given as data is refused in sentences, or can be defaulted and converted."""
     ref: JsonValue = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
     try:
-        spec = parse_spec({"scaleTargetRef": ref, "maxReplicas": 3, **fields})
-    except ConfigError as error:
-        problems = error.problems
+        spec = SpecModel.model_validate({"scaleTargetRef": ref, "maxReplicas": 3, **fields})
+    except ValidationError as error:
+        sentences = [finding.message for finding in findings_of(error, SpecModel)]
     else:
-        problems = ()
-        assert defaulted(parse_spec(defaulted(spec))) == defaulted(spec)
+        sentences = ["none"]
+        assert defaulted(SpecModel.model_validate(defaulted(spec))) == defaulted(spec)
         assert to_core(spec).max_replicas == 3
-    assert all(str(problem).startswith("spec: ") for problem in problems)
-
-
-def test_parse_spec_of_no_mapping() -> None:
-    """An empty mapping lists what is missing."""
-    with pytest.raises(ConfigError) as caught:
-        parse_spec({})
-    assert {problem.path for problem in caught.value.problems} == {"scaleTargetRef", "maxReplicas"}
+    assert all(sentences)
+    assert sentences

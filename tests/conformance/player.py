@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoscaler.config import parse_spec, to_core
+from autoscaler.config import to_core
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
@@ -94,7 +95,7 @@ def play_file(path: Path) -> Score:
 def play(scenario: Json) -> Iterator[Mismatch]:
     """Play one scenario from an empty history and yield whatever differs."""
     name = scenario["name"]
-    model = parse_spec(scenario["spec"])
+    model = SpecModel.model_validate(scenario["spec"])
     if defaulted(model) != scenario["defaultedSpec"]:
         yield Mismatch(
             name,
@@ -121,7 +122,7 @@ def differences(name: str, tick: Json, step: Step) -> Iterator[Mismatch]:
 
 def rules_of(scenario: Json) -> Rules:
     """Return the target of a scenario, and its flags."""
-    spec = to_core(parse_spec(scenario["spec"]))
+    spec = to_core(SpecModel.model_validate(scenario["spec"]))
     queries = tuple(Query(f"metric_{index}") for index in range(len(spec.metrics)))
     return Rules(Target(scenario["name"], spec, queries), flags_of(scenario["flags"]))
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config import parse_spec, to_core
+from autoscaler.config import to_core
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
 from autoscaler.core.history import History
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.sync_result import Rules
@@ -34,7 +35,7 @@ def imported_spec(folder: Path, scenario: Json) -> HorizontalPodAutoscalerSpec:
 def test_the_spec_that_is_imported_is_that_of_the_vectors(tmp_path: Path, name: str) -> None:
     """Field for field, whatever is left out as a default: so is each decision."""
     for scenario in scenarios(FOLDER / name):
-        spec = to_core(parse_spec(scenario["spec"]))
+        spec = to_core(SpecModel.model_validate(scenario["spec"]))
         assert imported_spec(tmp_path, scenario) == spec, scenario["name"]
 
 

@@ -6,8 +6,7 @@ from typing import TypeAlias
 import pytest
 
 from autoscaler.config.conversion import usage_once
-from autoscaler.config.promql_parser import parse
-from autoscaler.config.promql_tree import selectors_in
+from autoscaler.config.promql_parser import parse, selectors_in
 from autoscaler.migrate.adapter_queries import (
     Described,
     MetricType,

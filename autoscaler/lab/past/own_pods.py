@@ -6,9 +6,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 
-from autoscaler.config.promql_parser import LONGEST
-from autoscaler.config.promql_parser import read as read_promql
-from autoscaler.config.promql_tree import (
+from autoscaler.config.promql_parser import (
+    LONGEST,
     Aggregation,
     Binary,
     Call,
@@ -18,6 +17,7 @@ from autoscaler.config.promql_tree import (
     nodes_of,
     with_insertions,
 )
+from autoscaler.config.promql_parser import read as read_promql
 from autoscaler.core.observation import Pod, PodRequests, PodSamples
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series

@@ -8,8 +8,7 @@ from itertools import islice
 from operator import gt, lt
 
 from autoscaler.config.promql import selectors_of
-from autoscaler.config.promql_parser import read
-from autoscaler.config.promql_tree import Call, nodes_of
+from autoscaler.config.promql_parser import Call, nodes_of, read
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
 from autoscaler.core.text import printable, rfc3339

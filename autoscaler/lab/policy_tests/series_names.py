@@ -6,8 +6,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
 from autoscaler.config.error_messages import suggestion
-from autoscaler.config.promql_parser import parse
-from autoscaler.config.promql_tree import VectorSelector
+from autoscaler.config.promql_parser import VectorSelector, parse
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import Flags

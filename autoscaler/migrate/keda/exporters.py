@@ -8,7 +8,7 @@ https://keda.sh/docs/latest/scalers/
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from autoscaler.config.promql_tree import quoted
+from autoscaler.config.promql_parser import quoted
 from autoscaler.migrate.fields import Fields, placeholder
 from autoscaler.migrate.keda.metadata import is_false, is_true, parsed
 
