@@ -161,11 +161,6 @@ def given(fields: Fields, *keys: str) -> bool:
     return all(fields.get(key) is not None for key in keys)
 
 
-def one_of(fields: Fields, key: str, *values: str) -> object:
-    """Return the value of a key if it is one of some."""
-    return fields.get(key) if fields.get(key) in values else None
-
-
 def needs(key: str, other: str) -> Rule:
     """Return the rule that a key goes with another one."""
     sentence = f"needs {other} beside it (the same file, if it holds both)"

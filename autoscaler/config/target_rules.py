@@ -438,13 +438,10 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
         ),
     ),
     model.MetricSpec: (
-        Rule(
+        form.stated(
             "activation",
-            lambda metric, _: (
-                form.given(metric, "activation") and form.one_of(metric, "type", *form.PER_POD)
-            ),
-            "belongs to metrics of type External and Object: those of type {} cannot wake a target",
             form.implies(form.where("type", *form.PER_POD), form.null("activation")),
+            "belongs to metrics of type External and Object: one of pods cannot wake a target",
         ),
         *(rule for kind, key in SOURCES.items() for rule in _source_rules(kind, key)),
     ),

@@ -132,7 +132,7 @@ idle: {} => idle: needs at least one metric of type External or Object
 idle: {}; metrics: [{type: Resource, resource: CPU}]
     => idle: needs at least one metric of type External or Object: only these can be active
 metrics: [{type: Resource, resource: CPU, activation: 5}]
-    => metrics[0].activation: belongs to metrics of type External and Object: those of type Resource
+    => metrics[0].activation: belongs to metrics of type External and Object: one of pods
     cannot wake
 schedules: [{NIGHT, minReplicas: 0}]
     ~> schedules[0].minReplicas: 0 needs at least one metric of type Object or External
