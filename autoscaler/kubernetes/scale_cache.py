@@ -8,12 +8,7 @@ from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import FIELD_MANAGER
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject
-from autoscaler.kubernetes.discovery import (
-    ScalableKinds,
-    ScalableResource,
-    ScaleOf,
-    read_paths,
-)
+from autoscaler.kubernetes.discovery import ScalableKinds, ScalableResource, ScaleOf, read_paths
 from autoscaler.kubernetes.failures import Failure
 from autoscaler.kubernetes.watch_requests import Cache, weight
 

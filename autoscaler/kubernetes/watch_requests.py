@@ -11,14 +11,7 @@ from typing import cast
 import urllib3
 
 from autoscaler import clock
-from autoscaler.kubernetes.api import (
-    MALFORMED,
-    MOST_BYTES,
-    MOST_MEMORY,
-    Api,
-    JsonObject,
-    read_list,
-)
+from autoscaler.kubernetes.api import MALFORMED, MOST_BYTES, MOST_MEMORY, Api, JsonObject, read_list
 from autoscaler.kubernetes.failures import Failure, malformed
 from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport.answers import LineTooLong, TooMuch, lines_of, parse

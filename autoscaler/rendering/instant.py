@@ -10,11 +10,7 @@ from autoscaler.core.spec import MetricSpec
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.persistence.record import DirectoryRecord
-from autoscaler.persistence.record.rows import (
-    Change,
-    RecordError,
-    Sample,
-)
+from autoscaler.persistence.record.rows import Change, RecordError, Sample
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.alternatives import alternatives
 from autoscaler.rendering.differences import differences

@@ -20,12 +20,7 @@ from autoscaler.core.text import instant_of, printable, rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.quantities import format_fine
 from autoscaler.rendering import reasons, target_rules, wording
-from autoscaler.rendering.answers import (
-    Disagreement,
-    Explanation,
-    TargetAgreement,
-    path_of_target,
-)
+from autoscaler.rendering.answers import Disagreement, Explanation, TargetAgreement, path_of_target
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import explanation_at
 from autoscaler.rendering.record import metric_of
