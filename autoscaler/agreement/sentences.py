@@ -34,7 +34,7 @@ AGREEMENT_SECONDS = 7 * 86400.0
 """How much of the past is shown by default."""
 _MOST_SHOWN = 100
 
-AGREEMENT_WORDS = {
+AGREEMENT_WORDS: Mapping[str, str] = {
     Agreement.EQUAL: "the same count",
     Agreement.WITHIN_PERIOD: "the same within one period",
     Agreement.DIFFERENT: "different",

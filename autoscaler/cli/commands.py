@@ -16,6 +16,7 @@ from autoscaler.cli.options import (
     DaemonOptions,
     ExplanationOptions,
     Output,
+    Since,
     SourceOptions,
     TargetNames,
     Workloads,
@@ -189,7 +190,7 @@ def explain(
 @command("history", "history shop/order-worker --since yesterday --until 03:12")
 def history(
     targets: TargetNames = None,
-    since: Annotated[str, time_option("From when on, such as 1h or 'yesterday 18:00'.")] = "24h",
+    since: Since = "24h",
     until: Annotated[str, time_option("Until when.")] = "now",
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")] = 1000,
     output: Output = "text",
@@ -214,7 +215,7 @@ def history(
 @command("agreement", "agreement shop/web --since 7d")
 def agreement(
     targets: TargetNames = None,
-    since: Annotated[str, time_option("From when on, such as 1h or 'yesterday 18:00'.")] = "7d",
+    since: Since = "7d",
     output: Output = "text",
     *,
     place: SourceOptions,

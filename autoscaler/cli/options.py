@@ -42,6 +42,7 @@ def target_argument(help_text: str) -> Any:
 ConfigFile = Annotated[Path, config_option(TARGETS_FILE)]
 TargetNames = Annotated[list[str] | None, target_argument(f"{ONE_TARGET}, default all.")]
 Workloads = Annotated[list[str], target_argument(f"{ONE_TARGET}.")]
+Since = Annotated[str, time_option("From when on, such as 1h or 'yesterday 18:00'.")]
 Context = Annotated[str | None, typer.Option(help="The context of the kubeconfig.")]
 Output = Annotated[
     Literal["text", "json"],

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from autoscaler import clock
 from autoscaler.cli.asked_queries import MetricUse, queries_of
@@ -81,32 +80,28 @@ def print_plan(
     except (ConnectError, PageError) as error:
         raise CommandError(f"autoscaler cannot plan: {error}") from None
     if as_json:
-        print(json.dumps(_documents(config, results, findings), indent=2))
+        told = [whole(*one).document() for one in _with_sources(config, results, findings)]
+        print(json.dumps(told, indent=2))
     elif not results:
         print(f"{file} names no targets")
     elif explain:
-        told = _explained(config, results, findings)
-        print_text("\n\n".join((known.told(targets), *told)), EXPLAINED_FROM)
+        parts = [known.told(targets)]
+        for one, sources, found in _with_sources(config, results, findings):
+            parts.append("\n  ".join((explain_result(one, sources, str(config.path)), *found)))
+        print_text("\n\n".join(parts), EXPLAINED_FROM)
     else:
         print_text(f"{known.told(targets)}\n\n{paragraphs(results, findings)}")
     blocked = any(result.decision.outcome is Outcome.BLOCKED for result in results)
     return 1 if blocked or not may_write else 0
 
 
-def _documents(
+def _with_sources(
     config: Config, results: Sequence[SyncResult], findings: _Findings
-) -> list[dict[str, Any]]:
-    sources = query_sources(config)
-    keyed = [(result.target.key, result) for result in results]
-    return [whole(one, sources[key], findings.get(key, ())).document() for key, one in keyed]
-
-
-def _explained(config: Config, results: Sequence[SyncResult], findings: _Findings) -> Iterator[str]:
+) -> Iterator[tuple[SyncResult, Sequence[QuerySource], Sequence[str]]]:
+    """Yield each result with the sources of its queries, and what there is of no series."""
     sources = query_sources(config)
     for one in results:
-        key = one.target.key
-        lines = explain_result(one, sources[key], str(config.path))
-        yield "\n  ".join((lines, *findings.get(key, ())))
+        yield one, sources[one.target.key], findings.get(one.target.key, ())
 
 
 def query_sources(

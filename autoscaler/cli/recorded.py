@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from autoscaler import clock
 from autoscaler.cli import times
 from autoscaler.cli.options import ExplanationOptions, SourceOptions
-from autoscaler.cli.output import EXPLAINED_FROM, aligned, counts, print_text, who_leads
+from autoscaler.cli.output import (
+    EXPLAINED_FROM,
+    ArgumentError,
+    CommandError,
+    aligned,
+    counts,
+    print_text,
+    who_leads,
+)
 from autoscaler.cli.sources import (
     DaemonSource,
     DecisionSource,
@@ -38,14 +46,11 @@ def print_explanation(
     explanations, when = _explanations(name, source, options, now)
     record = source.record if isinstance(source, DirectorySource) else None
     if options.recompute and record is None:
-        print("--recompute reads a state directory: give --state-directory or -c", file=sys.stderr)
-        return 2
+        raise ArgumentError("--recompute reads a state directory: give --state-directory or -c")
     if not explanations:
-        print(f"nothing is recorded of {name} {when}", file=sys.stderr)
-        return 1
+        raise CommandError(f"nothing is recorded of {name} {when}")
     again = record if options.recompute else None
-    results = [None if again is None else _recomputed(one, again) for one in explanations]
-    told = list(zip(explanations, results, strict=True))
+    told = [(one, None if again is None else _recomputed(one, again)) for one in explanations]
     if as_json:
         documents = [
             one.model_copy(update={"recomputed": same and same[0]}).document() for one, same in told
@@ -54,7 +59,7 @@ def print_explanation(
     else:
         _tell_where(source, {one.target for one in explanations}, now)
         print_text("\n\n".join(_text(one, same, now) for one, same in told), EXPLAINED_FROM)
-    return 1 if any(same is not None and not same[0] for same in results) else 0
+    return 1 if any(same is not None and not same[0] for _, same in told) else 0
 
 
 def _explanations(

@@ -1,12 +1,11 @@
 """`autoscaler release`: ends the hold of the scale-down breaker."""
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.cli.output import CommandError
+from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.settings import STATE_DIRECTORY
@@ -27,8 +26,7 @@ def release(server: str | None, config: Path | None) -> int:
         similar = wording.similar(server, servers)
         hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(servers)}"
         unknown = f"no Prometheus server is called {server}; {hint}"
-        print(printable(unknown, LONGEST_SENTENCE), file=sys.stderr)
-        return 2
+        raise ArgumentError(printable(unknown, LONGEST_SENTENCE))
     chosen = _chosen(_trips(directory), server)
     if not chosen:
         print("nothing is held: no scale-down breaker has tripped")

@@ -22,14 +22,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import duration, printable
 from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.rendering import wording
-from autoscaler.rendering.answers import (
-    AgreementList,
-    AgreementTime,
-    Disagreement,
-    TargetAgreement,
-    TargetList,
-    TargetState,
-)
+from autoscaler.rendering.answers import AgreementList, TargetAgreement, TargetList, TargetState
 from autoscaler.rendering.record import UNKNOWN
 from autoscaler.telemetry.health import Component
 
@@ -233,9 +226,14 @@ def _agreement_lines(found: AgreementList, width: int) -> Iterator[str]:
 
 
 def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
-    label = max((len(_word(time.kind)) for time in one.times), default=0)
-    for time in one.times:
-        yield f"{_GAP}{_word(time.kind).ljust(label)} {_time_text(time)}"
+    words = [AGREEMENT_WORDS.get(time.kind, time.kind) for time in one.times]
+    label = max(map(len, words), default=0)
+    for word, time in zip(words, one.times, strict=True):
+        stretches = wording.counted(time.stretches, "time")
+        longest = f", {stretches}, at most {duration(time.longest_seconds)}"
+        of = "" if time.kind == Agreement.EQUAL else longest
+        share = percent(time.share).rjust(7)
+        yield f"{_GAP}{word.ljust(label)} {share}  {duration(time.seconds)}{of}"
     for reason in one.not_compared:
         said = f"not compared for {duration(reason.seconds)}: {reason.reason}"
         yield from wrapped(said, width, _GAP)
@@ -243,24 +241,9 @@ def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
         yield from wrapped(f"differs: {field_text(field)}", width, _GAP)
     shown = one.disagreements[:most]
     for each in sorted(shown, key=lambda stretch: stretch.begin):
-        yield from wrapped(_disagreement_text(each), width, _GAP)
+        when = f"{times.local(each.begin)}, for {duration(each.end - each.begin)}"
+        said = f"{when}: {each.ours} here, {each.theirs} there: {each.message}"
+        yield from wrapped(said, width, _GAP)
     left = len(one.disagreements) - len(shown)
     if left:
         yield f"{_GAP}and {left} shorter ones: -o json has them"
-
-
-def _word(kind: str) -> str:
-    return AGREEMENT_WORDS[Agreement(kind)] if kind in set(Agreement) else kind
-
-
-def _time_text(time: AgreementTime) -> str:
-    stretches = wording.counted(time.stretches, "time")
-    longest = f", {stretches}, at most {duration(time.longest_seconds)}"
-    of = "" if time.kind == Agreement.EQUAL else longest
-    return f"{percent(time.share).rjust(7)}  {duration(time.seconds)}{of}"
-
-
-def _disagreement_text(one: Disagreement) -> str:
-    lasted = duration(one.end - one.begin)
-    begin = times.local(one.begin)
-    return f"{begin}, for {lasted}: {one.ours} here, {one.theirs} there: {one.message}"

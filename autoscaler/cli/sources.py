@@ -131,10 +131,22 @@ def _directory_of(place: SourceOptions) -> "DirectorySource | None":
 
 
 def daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
-    """Return the daemon that is named, of the configuration, or usual; raises NoAddressError."""
-    url, file = place.url or LISTEN.url(), place.config
+    """Return the daemon that is named, of the configuration, or usual; raises NoAddressError.
+
+    Of a file with mistakes only `listen` and `web` count.  Raises ConfigError if it cannot be read.
+    """
+    url, file, mistakes = place.url or LISTEN.url(), place.config, ""
     if place.url is None and file is not None:
-        listen, scheme, valid = _api_address_of(file)
+        try:
+            config = load(file, namespace_or_anywhere)  # no Lease is needed
+            listen, tls = config.web_listen, config.web.tls is not None
+        except ConfigError as error:
+            try:
+                text = read_bytes(file, MOST_OF_A_FILE).decode("utf-8-sig", "replace")
+            except OSError:
+                raise error from None
+            listen, tls = _address_in(text)
+            mistakes = f"{file} has mistakes (`autoscaler validate {file}` tells them)"
         if listen is None:
             raise NoAddressError(f"the daemon of {file} serves no pages: `listen` is null")
         if listen.port == 0:
@@ -142,13 +154,9 @@ def daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
                 f"the daemon of {file} listens on any free port (`listen` is {listen}): "
                 "give the one that its log names with --url"
             )
-        url = listen.url(scheme)
-        if not valid:
-            print(
-                f"{file} has mistakes (`autoscaler validate {file}` tells them); "
-                f"the daemon at {url} is asked",
-                file=sys.stderr,
-            )
+        url = listen.url("https" if tls else "http")
+    if mistakes:
+        print(f"{mistakes}; the daemon at {url} is asked", file=sys.stderr)
     return DaemonSource(daemon_at(place, url), why)
 
 
@@ -158,43 +166,22 @@ def daemon_at(place: DaemonOptions, url: str) -> Daemon:
     return Daemon(url, *key, place.token_file, place.user, place.password_file)
 
 
-_ApiAddress = tuple[Address | None, str, bool]
-"""Where the API is, if it is served, its scheme, and whether the configuration is valid."""
+def _address_in(text: str) -> tuple[Address | None, bool]:
+    """Return where the API is by YAML with mistakes, and whether with TLS; else the default.
 
-
-def _api_address_of(file: Path) -> _ApiAddress:
-    """Return where the API of a configuration's daemon is.
-
-    From a file with mistakes only `listen` and `web` are taken, or the default if they are
-    mistakes too.  Raises ConfigError if the file cannot be read.
+    If it cannot be parsed as a whole, it is from the line of `listen`.
     """
-    try:
-        config = load(file, namespace_or_anywhere)  # no Lease is needed
-    except ConfigError:
-        with suppress(OSError):
-            return _address_in(read_bytes(file, MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
-        raise
-    return config.web_listen, _scheme(config.web.tls), True
-
-
-def _address_in(text: str) -> _ApiAddress:
-    """Return it from YAML; if that cannot be parsed as a whole, from the line of `listen`."""
     found: list[Value] = [one.value for one in islice(documents(text), 1)]
     if not found:
         found = [document.value for line in _LINE.findall(text) for document in documents(line)]
     for value in found:
-        scheme = _scheme(child(value, "web", "tls"))
         for listen in (child(value, "web"), value):
             if isinstance(listen, dict) and "listen" in listen:
                 with suppress(ValidationError):
                     address = _LISTEN_TYPE.validate_python(listen["listen"])
                     if address is not None or listen is value:
-                        return address, scheme, False
-    return LISTEN, "http", False
-
-
-def _scheme(tls: object) -> str:
-    return "http" if tls is None else "https"
+                        return address, child(value, "web", "tls") is not None
+    return LISTEN, False
 
 
 # -- what a directory or a daemon answers; methods raise RecordError, CommandError ---------------

@@ -21,7 +21,6 @@ from autoscaler.agreement.sentences import AGREEMENT_WORDS, percent
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.target import TargetName
 from autoscaler.core.text import duration, printable, rfc3339
-from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.rendering import wording
 from autoscaler.rendering.answers import LeaderState
 from autoscaler.web.answering import RETRY_LATER, Page
@@ -104,15 +103,11 @@ def environment() -> Environment:
     )
     made.filters |= {"time": _time, "age": duration, "outside": _outside, "name": _name}
     made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown, "instant": rfc3339}
-    made.filters |= {"word": wording.state_word, "kind": _kind, "percent": _percent}
+    made.filters |= {"word": wording.state_word, "percent": _percent}
+    made.filters["kind"] = AGREEMENT_WORDS.__getitem__
     made.globals |= {"static": static_url, "version": __version__, "href": target_path}
     made.globals |= {"no_record": NO_RECORD, "current": "", "suggestions": ()}
     return made
-
-
-def _kind(kind: str) -> str:
-    """Return the words for a kind of time beside an HPA."""
-    return AGREEMENT_WORDS[Agreement(kind)]
 
 
 def _percent(share: float | None) -> str:
