@@ -164,7 +164,7 @@ def test_the_glossary_has_each_term_once_in_order() -> None:
     """So that a term is found at a glance."""
     page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
     terms = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)[1:]
-    assert len(terms) > 40
+    assert len(terms) >= 40
     assert terms == sorted(set(terms), key=str.lower)
 
 
