@@ -124,13 +124,7 @@ class MainLoop:
         self.signals = signals
         self.telemetry = telemetry = telemetry or Telemetry(config, stack)
         announcements, metrics = telemetry.announcements, telemetry.metrics
-        election = config.leader_election
-        # The one name of this process in the Leases of all clusters.
-        process = unique(election.identity or socket.gethostname())
-
-        # Another Lease waits for a restart.
-        connect = partial(ConnectedCluster, election, process, signals.stop, announcements)
-        self.connections = Connections(config, connect, signals.stop, announcements)
+        self.connections = self._connected()
         # A reload replaces them.
         stack.callback(lambda: self.connections.close())  # noqa: PLW0108
         announcements.serves(config.connections.keys())
@@ -155,6 +149,15 @@ class MainLoop:
         self.reload = Reload(config, source, self._reconfigure, announcements)
         telemetry.site.history_lines = self._history_lines
         telemetry.site.views = self._views(recording.reader)
+
+    def _connected(self) -> Connections:
+        """Open the connections; another Lease waits for a restart."""
+        stop, announcements = self.signals.stop, self.telemetry.announcements
+        election = self.config.leader_election
+        # The one name of this process in the Leases of all clusters.
+        process = unique(election.identity or socket.gethostname())
+        connect = partial(ConnectedCluster, election, process, stop, announcements)
+        return Connections(self.config, connect, stop, announcements)
 
     def _begin_watches(self) -> None:
         clusters, stop = [*self._clusters.values()], self.signals.stop

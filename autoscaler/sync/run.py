@@ -6,6 +6,7 @@ A target's coroutine waits only for its own inputs: a slow query or object delay
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -40,56 +41,51 @@ _FIRST: Urgency = (0, -math.inf)
 _STOPPING = "the daemon stops before its turn came"
 
 
+@dataclass(eq=False)
 class SyncRun:
     """One run of `Syncer.sync`.  Its methods run on one thread; calls to servers do not."""
 
-    def __init__(
-        self,
-        state: SyncState,
-        targets: Sequence[Target],
-        now: float,
-        budget: float,
-        steady: float,
-        due: float,
-        at: float | None,
-    ) -> None:
-        self.state = state
+    state: SyncState
+    targets: Sequence[Target]
+    now: float
+    budget: float
+    steady: float
+    """The instant of ``now`` by `clock.steady`."""
+    due: float
+    at: float | None
+    """As of when queries are evaluated; None is the servers' own now."""
+    driver: Driver = field(default_factory=Driver)
+    answers: dict[QueryKey, QueryResult | QueryFailure] = field(default_factory=dict)
+    answered: dict[QueryKey, Future[None]] = field(default_factory=dict)
+    """Done once the answer is there."""
+    listed: dict[str, Future[None]] = field(default_factory=dict)
+    """By cluster that is listed anew, done when that has ended or is waited for no more."""
+    registered: dict[Place, Future[None]] = field(default_factory=dict)
+    """By cluster and namespace, done once each selector is known, or known to be unknowable."""
+    unregistered: dict[Place, set[str]] = field(default_factory=dict)
+    """The targets that this waits for."""
+    number: int = 0
+    """That of this sync, to the breakers."""
+    awaited_servers: set[str] = field(default_factory=set)
+    """Those of which it is waited for whether too many targets would go down."""
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    changed: int = 0
+    failed: int = 0
+
+    def __post_init__(self) -> None:
+        state = self.state
         self.flags, self.ports = state.flags, state.ports
-        self.targets = targets
-        self.now, self.due, self.at = now, due, at
-        """Unix seconds; `at` is None for the servers' own now."""
-        self.steady = steady
-        """The instant of `now` by `clock.steady`."""
-        step, self.as_of = state.histories.follow_clock(now, steady)
+        step, self.as_of = state.histories.follow_clock(self.now, self.steady)
         if step:
             self.ports.reporter.clock_set(step)
-        self.begun = clock.monotonic()
-        self.begun_steady = state.ports.clock.steady()
-        self.list_deadline = self.begun + budget * _LIST_SHARE
-        self.scale_deadline = self.begun + budget * _SCALE_SHARE
-        self.read_deadline = self.begun + budget * _READ_SHARE
-        self.write_deadline = self.begun + budget
-        self.driver = Driver()
-        self.answers: dict[QueryKey, QueryResult | QueryFailure] = {}
-        self.answered: dict[QueryKey, Future[None]] = {}
-        """Done once the answer is there."""
-        self.listed: dict[str, Future[None]] = {}
-        """By cluster that is listed anew, done when that has ended or is waited for no more."""
-        self.registered: dict[Place, Future[None]] = {}
-        """By cluster and namespace, done once each selector is known, or known to be unknowable."""
-        self.unregistered: dict[Place, set[str]] = {}
-        """The targets that this waits for."""
+        self.begun, self.begun_steady = clock.monotonic(), self.ports.clock.steady()
+        self.scale_deadline = self.begun + self.budget * _SCALE_SHARE
+        self.read_deadline = self.begun + self.budget * _READ_SHARE
+        self.write_deadline = self.begun + self.budget
         self.pod_reads = {
             name: PodReads(cluster, self.read_deadline)
             for name, cluster in self.ports.clusters.items()
         }
-        self.number = 0
-        """That of this sync, to the breakers."""
-        self.awaited_servers: set[str] = set()
-        """Those of which it is waited for whether too many targets would go down."""
-        self.decisions: dict[str, Decision] = {}
-        self.changed = 0
-        self.failed = 0
 
     def run(self) -> None:
         """Sync every target, hand the histories to the store, and report the sum."""
@@ -97,7 +93,7 @@ class SyncRun:
         for name in {target.cluster for target in self.targets}:
             wait = self.ports.listing_anew(name)
             if wait is not None:
-                call = partial(wait, self.list_deadline)
+                call = partial(wait, self.begun + self.budget * _LIST_SHARE)
                 self.listed[name] = state.cluster_calls.reads(name).submit(_FIRST, "", call)
         state.register_cached(self.targets)
         for target in self.targets:
