@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.config import Config
@@ -53,18 +54,20 @@ def allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
+def reached_by(
+    settings: KubernetesSettings,
+) -> tuple[Path | None, str | None, bool, bool | None]:
+    """Return what a connection depends on: kubeconfig, context, `inCluster` and `allowExec`."""
+    if isinstance(settings, ClusterSettings):
+        return settings.kubeconfig, settings.context, settings.in_cluster, settings.allow_exec
+    return settings.kubeconfig, settings.context, False, None
+
+
 def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> ClusterEndpoint:
     """Return the API server of a cluster, of another ``context`` if given; raises ConnectError."""
-    in_cluster, allow_exec = False, None
-    if isinstance(settings, ClusterSettings):
-        in_cluster, allow_exec = settings.in_cluster, settings.allow_exec
+    file, own, in_cluster, allow_exec = reached_by(settings)
     try:
-        return find_api_server(
-            settings.kubeconfig,
-            context or settings.context,
-            in_cluster=in_cluster,
-            allow_exec=allow_exec,
-        )
+        return find_api_server(file, context or own, in_cluster=in_cluster, allow_exec=allow_exec)
     except ConnectError as error:
         if isinstance(settings, ClusterSettings):
             raise ConnectError(f"cluster {settings.name}: {error}") from None
@@ -91,9 +94,8 @@ class ConnectedCluster:
         self.name = name
         self._shard = shard
         self.reached_by = reached_by(settings)
-        self.own = name == DEFAULT_CLUSTER or (
-            isinstance(settings, ClusterSettings) and settings.in_cluster
-        )
+        _, _, in_cluster, _ = self.reached_by
+        self.own = in_cluster or name == DEFAULT_CLUSTER
         """Whether the daemon's own pod may be in it."""
         self.observer = announcements.of_cluster(name)
         server = endpoint_of(settings)
@@ -136,13 +138,6 @@ class ConnectedCluster:
     def close(self) -> None:
         """Close all of it, within seconds; all writes must have ended."""
         self._opened.close()
-
-
-def reached_by(settings: KubernetesSettings) -> tuple[object, ...]:
-    """Return what a connection to a cluster depends on."""
-    in_cluster = isinstance(settings, ClusterSettings) and settings.in_cluster
-    allow_exec = isinstance(settings, ClusterSettings) and settings.allow_exec
-    return settings.kubeconfig, settings.context, in_cluster, allow_exec
 
 
 class UnreachedCluster:

@@ -206,40 +206,35 @@ class ClusterCalls:
 
     def __init__(self, stop: threading.Event, writes_per_second: Mapping[str, float]) -> None:
         self._stop = stop
-        self._pools: dict[str, tuple[PriorityPool, PriorityPool]] = {}
-        """By cluster those of reads and of writes."""
+        self.reads: dict[str, PriorityPool] = {}
+        self.writes: dict[str, PriorityPool] = {}
+        """By cluster what such calls run on."""
         self.change(writes_per_second)
 
     def change(self, writes_per_second: Mapping[str, float]) -> None:
         """Go on with these clusters, at their rates.  No call of another one may run."""
         at_once = _OF_ALL_AT_ONCE // max(1, len(writes_per_second))
         at_once = min(_CALLS_AT_ONCE, max(_FEWEST_AT_ONCE, at_once))
-        gone = [pools for name, pools in self._pools.items() if name not in writes_per_second]
+
+        def pools_of(kind: str, before: Mapping[str, PriorityPool]) -> dict[str, PriorityPool]:
+            return {
+                name: before.get(name)
+                or PriorityPool(f"{kind} {name}".rstrip(), at_once, self._stop)
+                for name in writes_per_second
+            }
+
+        before = self.reads, self.writes
         # Replaced whole: syncs of other clusters run meanwhile.
-        self._pools = {
-            name: self._pools.get(name)
-            or (
-                PriorityPool(f"read {name}".rstrip(), at_once, self._stop),
-                PriorityPool(f"write {name}".rstrip(), at_once, self._stop),
-            )
-            for name in writes_per_second
-        }
+        self.reads, self.writes = pools_of("read", self.reads), pools_of("write", self.writes)
         for name, per_second in writes_per_second.items():
-            self.writes(name).set_rate(per_second)
-        for pool in itertools.chain(*gone):
-            pool.shutdown()
-
-    def reads(self, cluster: str) -> PriorityPool:
-        """Return what reads of a cluster run on."""
-        return self._pools[cluster][0]
-
-    def writes(self, cluster: str) -> PriorityPool:
-        """Return what writes to a cluster run on."""
-        return self._pools[cluster][1]
+            self.writes[name].set_rate(per_second)
+        for pools in before:
+            for gone in pools.keys() - writes_per_second.keys():
+                pools[gone].shutdown()
 
     def close(self) -> None:
         """Wait for the calls that run; those that have not begun are cancelled."""
-        for pool in itertools.chain(*self._pools.values()):
+        for pool in (*self.reads.values(), *self.writes.values()):
             pool.shutdown()
 
 

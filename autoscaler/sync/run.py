@@ -94,7 +94,7 @@ class SyncRun:
             wait = self.ports.listing_anew(name)
             if wait is not None:
                 call = partial(wait, self.begun + self.budget * _LIST_SHARE)
-                self.listed[name] = state.cluster_calls.reads(name).submit(_FIRST, "", call)
+                self.listed[name] = state.cluster_calls.reads[name].submit(_FIRST, "", call)
         state.register_cached(self.targets)
         for target in self.targets:
             if target.key not in state.overlaps:
@@ -292,7 +292,7 @@ class SyncRun:
         yield self.state.histories.intend(target.key, step.intended(), self.as_of)
         ref, until = target.spec.scale_target_ref, self.write_deadline
         cluster = self.ports.clusters[target.cluster]
-        sending = self.state.cluster_calls.writes(target.cluster).submit(
+        sending = self.state.cluster_calls.writes[target.cluster].submit(
             write_urgency(scale.spec_replicas, desired),
             target.namespace,
             partial(cluster.write_scale, target.namespace, ref, scale, desired, until),

@@ -182,7 +182,7 @@ class SyncState:
         call: Callable[[], R],
     ) -> Future[R]:
         """Read something of one target on a thread; a late call answers at once by itself."""
-        pool = self.cluster_calls.reads(target.cluster)
+        pool = self.cluster_calls.reads[target.cluster]
         return reads.submit(pool, target.key, target.namespace, deadline, call, call)
 
     def register_cached(self, targets: Sequence[Target]) -> None:

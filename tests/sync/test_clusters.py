@@ -143,7 +143,7 @@ def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) ->
         freed.wait(10)
 
     for group in range(60):
-        calls.reads("0").submit((0, 0.0), str(group), call)
+        calls.reads["0"].submit((0, 0.0), str(group), call)
     assert all(begun.acquire(timeout=5) for _ in range(threads))
     assert not begun.acquire(timeout=0.05)
     freed.set()
@@ -154,10 +154,10 @@ def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) ->
 def test_a_cluster_that_comes_or_goes_keeps_the_threads_of_the_others() -> None:
     """With its own rate of writes."""
     calls = ClusterCalls(threading.Event(), {"eu": 10.0, "us": 10.0})
-    kept = calls.writes("eu")
+    kept = calls.writes["eu"]
     calls.change({"eu": 5.0, "ap": 7.0})
-    assert calls.writes("eu") is kept
-    assert calls.writes("ap").submit((0, 0.0), "shop", lambda: 1).result(5) == 1
+    assert calls.writes["eu"] is kept
+    assert calls.writes["ap"].submit((0, 0.0), "shop", lambda: 1).result(5) == 1
     with pytest.raises(KeyError):
-        calls.reads("us")
+        calls.reads["us"]
     calls.close()
