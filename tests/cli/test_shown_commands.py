@@ -39,8 +39,8 @@ def test_a_walk(title: str, walk: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_number_of_walks() -> None:
-    """An HPA with an adapter, a ScaledObject and an HPA on CPU; and the three first pages."""
-    assert (len(_EXAMPLES), len(STARTS)) == (3, 3)
+    """An HPA with an adapter and a ScaledObject; and the three first pages."""
+    assert (len(_EXAMPLES), len(STARTS)) == (2, 3)
     assert all(walk.count("```console") == 1 for _, walk in _EXAMPLES)
 
 
