@@ -243,7 +243,7 @@ def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None
 def _say_what_is_next(say: Callable[[str], None]) -> None:
     command = _command()
     say("")
-    say("Next, with your own cluster, Prometheus and queue (README.md tells more).")
+    say("Next, with your own cluster, Prometheus and queue (docs/get-started/queue.md):")
     say("What to scale, and by what (docs/reference/configuration.md has every key):")
     say(f"  cp {_EXAMPLE} autoscaler.yaml" if _EXAMPLE.is_file() else "  autoscaler.yaml")
     for does, arguments in (

@@ -12,7 +12,7 @@ from autoscaler.migrate.fields import Fields
 from tests.narrowing import known
 
 TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "migrate.md").read_text()
-(RULES,) = re.findall(r"```yaml\n(rules:.*?)```", TEXT, re.DOTALL)
+(RULES,) = re.findall(r"```yaml\n(# adapter-values.yaml\n.*?)```", TEXT, re.DOTALL)
 ROWS = re.findall(
     r"^\| (Pods|Object|External) `(\w+)`(.*?) \| `(.*?)` \| (.*?) \|$", TEXT, re.MULTILINE
 )
