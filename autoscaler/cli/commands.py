@@ -44,8 +44,7 @@ def run(
         LogFormat, typer.Option(help="auto: console on a terminal, JSON elsewhere.")
     ] = LogFormat.AUTO,
     shadow: Annotated[
-        bool,
-        typer.Option("--shadow", help="Decide everything and write nothing, beside what scales."),
+        bool, flag("shadow", "Decide everything and write nothing, beside what scales.")
     ] = False,
     shard: Annotated[int | None, _SHARD] = None,
 ) -> int:
@@ -54,8 +53,7 @@ def run(
     It reads its configuration again on SIGHUP, and when a file of it changes. With --shadow
     every target is in shadow (`mode: shadow`), and no Lease is taken.
 
-    Exit codes: 0 stopped by a signal, 1 cannot start, 2 bad
-    configuration.
+    Exit codes: 0 stopped by a signal, 1 cannot start, 2 bad configuration.
     """
     import signal
 

@@ -21,14 +21,12 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, with_extended
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.core.observation import HOLD_QUERY, Observation, PodSamples, Reading, Scale, Values
 from autoscaler.core.spec import (
     Behavior,
     Flags,
-    HorizontalPodAutoscalerSpec,
     MetricTarget,
     PolicyType,
     ScalingPolicy,
@@ -154,18 +152,15 @@ class _Again:
     def decide(
         self,
         observation: Observation | None = None,
-        spec: HorizontalPodAutoscalerSpec | None = None,
+        *,
         flags: Flags | None = None,
         history: History | None = None,
-        extensions: Extensions | None = None,
-        *,
         breaker: bool = True,
+        **of_target: Any,
     ) -> Decision:
-        """Decide; the breaker holds what goes down if it held the entry."""
-        entry, target = self.entry, self.entry.target
-        if spec is not None or extensions is not None:
-            extensions = extensions or self.extensions
-            target = replace(target, spec=spec or self.spec, extensions=extensions)
+        """Decide, with other fields of the target; the breaker holds as it held the entry."""
+        entry = self.entry
+        target = replace(entry.target, **of_target) if of_target else entry.target
         seen, before = observation or self.observation, history or self.history
         inputs = replace(entry.inputs, observation=seen, history=before)
         step = step_of(Rules(target, flags or entry.flags), inputs)
@@ -305,7 +300,8 @@ def _with_bound(again: _Again, which: str, replicas: int) -> Decision:
     )
     unasked: dict[str, Any] = {f"{bound}_reading": None}
     own: dict[str, Any] = {bound: replicas}
-    return again.decide(replace(seen, windows=windows, **unasked), replace(again.spec, **own))
+    seen = replace(seen, windows=windows, **unasked)
+    return again.decide(seen, spec=replace(again.spec, **own))
 
 
 # -- what is left out ----------------------------------------------------------------------------
@@ -400,7 +396,7 @@ def _with_metrics(again: _Again, chosen: list[bool]) -> Decision:
     activations = tuple(compress(extensions.activations, chosen))
     return again.decide(
         replace(seen, readings=readings, ranges=ranges, metric_keys=keys),
-        replace(again.spec, metrics=tuple(compress(again.spec.metrics, chosen))),
+        spec=replace(again.spec, metrics=tuple(compress(again.spec.metrics, chosen))),
         extensions=replace(extensions, activations=activations),
     )
 

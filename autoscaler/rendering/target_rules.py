@@ -324,20 +324,11 @@ def fields_of(decision: Decision) -> dict[str, Any]:
         fields["max_replicas_by"] = bounds.maximum.by or None
         fields["missing_bound"] = bounds.missing or None
     if (pause := decision.pause) is not None:
-        fields["pause"] = answers.Pause(
-            mode=pause.mode,
-            by=pause.by,
-            replicas=pause.replicas,
-            until=pause.until,
-            prevented_replicas=decision.paused_from,
-        )
+        prevented = {"prevented_replicas": decision.paused_from}
+        fields["pause"] = answers.Pause.model_validate(pause).model_copy(update=prevented)
     if (idle := decision.idle) is not None:
-        fields["idle"] = answers.Idle(
-            asleep=idle.asleep,
-            active=idle.active,
-            last_active=idle.last_active,
-            goes_idle=idle.until if goes_idle(decision) else None,
-        )
+        goes = {"goes_idle": idle.until if goes_idle(decision) else None}
+        fields["idle"] = answers.Idle.model_validate(idle).model_copy(update=goes)
     if (hold := decision.hold) is not None:
         fields["hold"] = answers.Hold(
             message=why_held(hold.reading),
