@@ -156,17 +156,3 @@ def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:
         inner, many = _model_in(field.annotation)
         if inner is not None:
             yield InnerModel(key, inner, many)
-
-
-def without_unknown(value: object, model: type[BaseModel]) -> object:
-    """Return what a model knows of a value, of which a later version may have more keys."""
-    if not isinstance(value, Mapping):
-        return value
-    known = {key: inner for key, inner in value.items() if key in fields_by_key(model)}
-    for key, of, many in inner_models(model):
-        inner = known.get(key)
-        if many is tuple and isinstance(inner, list):
-            known[key] = [without_unknown(one, of) for one in inner]
-        elif many is None and key in known:
-            known[key] = without_unknown(inner, of)
-    return known

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from autoscaler import clock
 from autoscaler.config import to_core
-from autoscaler.config.models import without_unknown
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
 from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus, Unchecked
 from autoscaler.core.spec import SOURCES, HorizontalPodAutoscalerSpec, ScaleTargetRef
@@ -270,9 +269,11 @@ def _or_none(read: Callable[[Any], _Read], given: object) -> _Read | None:
 
 
 def _spec(given: Mapping[str, Any]) -> HorizontalPodAutoscalerSpec:
-    """Read a spec as that of a target is read, with no more of its lists than is compared."""
-    known = without_unknown(given, SpecModel)
-    return to_core(SpecModel.model_validate(_shortened(known)))
+    """Read a spec as that of a target is read, with no more of its lists than is compared.
+
+    A later version may have more keys.
+    """
+    return to_core(SpecModel.model_validate(_shortened(given), extra="ignore"))
 
 
 def _shortened(part: object) -> object:
