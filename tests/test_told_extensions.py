@@ -153,8 +153,8 @@ def test_whoever_tells_the_configuration_tells_each_field(path: str, tmp_path: P
     assert page_of(before) != page_of(after)
     config = loaded(tmp_path, "prometheus: {url: http://prometheus}\ntargets: []\n")
     old, new = (config.model_copy(update={"targets": (one,)}) for one in (before, after))
-    (change,) = compare(old, new).changed
-    assert all(KEYS[path.partition(".")[0]] in field.path for field in change.fields)
+    (fields,) = compare(old, new).changed.values()
+    assert all(KEYS[path.partition(".")[0]] in field.path for field in fields)
     assert differences(replace(ENTRY, target=before), replace(ENTRY, target=after))
 
 

@@ -1,7 +1,7 @@
 """How two configurations, or two specifications, differ: field by field, without secrets."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
@@ -36,20 +36,13 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetChange:
-    """A target that both configurations have and describe differently."""
-
-    key: str
-    fields: tuple[FieldChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """What a reload changes.  Targets are named by their keys, in the order of the files."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    changed: tuple[TargetChange, ...] = ()
+    changed: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
+    """Those that both have, with the fields that they describe differently."""
     settings: tuple[FieldChange, ...] = ()
     """Of all but the targets, in force at once."""
     at_restart: tuple[FieldChange, ...] = ()
@@ -60,17 +53,17 @@ def compare(before: Config, after: Config) -> Comparison:
     """Say what a reload changes of the values in force, wherever and however targets stand."""
     old = {target.key: target for target in before.targets}
     new = {target.key: target for target in after.targets}
-    both = (
-        TargetChange(key, tuple(field_changes(_of_target(old[key], before), _of_target(to, after))))
+    both = {
+        key: tuple(field_changes(_of_target(old[key], before), _of_target(to, after)))
         for key, to in new.items()
         if key in old and to != old[key]
-    )
+    }
     settings = tuple(field_changes(_of_settings(before), _of_settings(after)))
     late = tuple(change for change in settings if f"{change.path}.".startswith(_AT_RESTART))
     return Comparison(
         added=tuple(key for key in new if key not in old),
         removed=tuple(key for key in old if key not in new),
-        changed=tuple(change for change in both if change.fields),
+        changed={key: fields for key, fields in both.items() if fields},
         settings=tuple(change for change in settings if change not in late),
         at_restart=late,
     )

@@ -125,7 +125,8 @@ class Reload:
         for key in comparison.removed:
             other = config.other_shard(key)
             lines.append(("target_removed", key, f"is of shard {other[0]} now" if other else stays))
-        lines += [("target_changed", one.key, _some(one.fields)) for one in comparison.changed]
+        changed = comparison.changed.items()
+        lines += [("target_changed", key, _some(fields)) for key, fields in changed]
         for event, key, what in lines[:_MOST_LINES]:
             self._log.info(event, target=key, message=what)
         if len(lines) > _MOST_LINES:
