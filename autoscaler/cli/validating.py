@@ -13,7 +13,7 @@ from autoscaler import clock
 from autoscaler.cli.asked_queries import AskedQuery, MetricUse, OtherUse, QueryPlace, queries_of
 from autoscaler.cli.cautions import cautions_on
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
-from autoscaler.config.conversion import CONTAINER, SERIES, duplicates
+from autoscaler.config.conversion import CONTAINER, CONTAINERS, SERIES, STARTS
 from autoscaler.config.exposure import warnings_of, warnings_of_access
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
 from autoscaler.config.reading import MOST_OF_A_FILE
@@ -253,6 +253,18 @@ def _empty(query: AskedQuery, why: str) -> str:
     if any(use.default for use in query.uses):
         parts.append("a target without `metrics` has the HPA's default metric, cpu at 80 %")
     return "; ".join(parts)
+
+
+def duplicates(name: str, labels: Sequence[str]) -> tuple[str, str]:
+    """Return a query for the number of containers with several series, and one for such series.
+
+    Series of a container that a newer one has replaced are none of them.
+    """
+    by, starts = ", ".join(labels), f"{STARTS}{{{CONTAINERS}}}"
+    replaced = f"{starts} <= on ({by}) group_left () (max by ({by}) ({starts}) - 1)"
+    running = f"{name}{{{CONTAINERS}}} unless on ({by}, id, instance) ({replaced})"
+    several = f"count by ({by}) ({running}) > 1"
+    return f"count({several})", f"({running}) and on ({by}) topk(1, {several})"
 
 
 def _duplicates(query: AskedQuery, ask: Ask) -> str:

@@ -53,18 +53,6 @@ def usage_once(usage: str, labels: Sequence[str], matchers: str = CONTAINERS) ->
     )
 
 
-def duplicates(name: str, labels: Sequence[str]) -> tuple[str, str]:
-    """Return a query for the number of containers with several series, and one for such series.
-
-    Series of a container that a newer one has replaced are none of them.
-    """
-    by, starts = ", ".join(labels), f"{STARTS}{{{CONTAINERS}}}"
-    replaced = f"{starts} <= on ({by}) group_left () (max by ({by}) ({starts}) - 1)"
-    running = f"{name}{{{CONTAINERS}}} unless on ({by}, id, instance) ({replaced})"
-    several = f"count by ({by}) ({running}) > 1"
-    return f"count({several})", f"({running}) and on ({by}) topk(1, {several})"
-
-
 SERIES = {
     "cpu": "container_cpu_usage_seconds_total",
     "memory": "container_memory_working_set_bytes",

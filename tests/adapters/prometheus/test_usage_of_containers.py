@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from autoscaler.config.conversion import DEFAULTS, duplicates
+from autoscaler.cli.validating import duplicates
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.core.observation import Gap, GapKind, PodRequests, PodSamples
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryResult, Series
