@@ -87,23 +87,11 @@ class VectorSelector:
         listed = ",".join(map(str, self.matchers))
         return self.name + (f"{{{listed}}}" if listed or not self.name else "")
 
-    def only(self, *matchers: Matcher) -> "VectorSelector":
-        """Return the selector with these matchers alone."""
-        return replace(self, matchers=matchers)
-
     @property
     def name_matchers(self) -> tuple[Matcher, ...]:
         """The matchers that name the metric, where the name is not before the braces."""
         named = ("__name__", "=")
         return tuple(one for one in self.matchers if (one.label, one.operator) == named)
-
-    @property
-    def promql(self) -> str:
-        """An expression for the last sample of each series that it begins with."""
-        offset = f" offset {self.offset}" if self.offset else ""
-        if self.range:
-            return f"last_over_time({self}[{self.range}]{offset})"
-        return f"{self}{offset}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ class _Looking:
             yield f"{', '.join(found)}, and what the query does with that leaves none{rate}"
 
     def _lacking(self, selector: VectorSelector) -> str:
-        named = selector.only(*selector.name_matchers)
+        named = replace(selector, matchers=selector.name_matchers)
         others = [matcher for matcher in selector.matchers if matcher not in named.matchers]
         if not str(named).strip("{}"):
             return f"there are no series {_shown(selector)}"
@@ -217,10 +217,11 @@ class _Looking:
         """Return which of the ``others``, the matchers besides the name, exclude all series."""
         asked = others[:_MOST_MATCHERS]
         for matcher in asked:
-            if not self._count(selector.only(*named.matchers, matcher)):
+            if not self._count(replace(selector, matchers=(*named.matchers, matcher))):
                 return f"with {_shown(matcher)}: {self._there_is(named, matcher)}"
         for matcher in asked:
-            rest = selector.only(*(each for each in selector.matchers if each != matcher))
+            kept = tuple(one for one in selector.matchers if one != matcher)
+            rest = replace(selector, matchers=kept)
             if count := self._count(rest):
                 without = f"without {_shown(matcher)} there are {count}"
                 there_is = self._there_is(rest, matcher)
@@ -232,7 +233,7 @@ class _Looking:
         plain = replace(selector, range="", offset="")
         found = ""
         with suppress(_UnknownError):
-            times = f"max_over_time(timestamp({plain.promql})[{_LOOK_BACK}])"
+            times = f"max_over_time(timestamp({samples_of(plain)})[{_LOOK_BACK}])"
             answer = self._answer(f"topk(1, max by (job, instance) ({times}))").series
             if not answer:
                 return ""
@@ -251,16 +252,16 @@ class _Looking:
     def _there_is(self, selector: VectorSelector, matcher: Matcher) -> str:
         label = matcher.label
         grouped = label if label.isidentifier() else quoted(label)
-        by_value = f"count by ({grouped}) ({selector.promql})"
+        by_value = f"count by ({grouped}) ({samples_of(selector)})"
         answer = self._answer(f"topk({_MOST_VALUES + 1}, {by_value})")
         values = values_of(label, answer, all_of_them=len(answer.series) <= _MOST_VALUES)
         if values:
             return values
-        names = labels_of(self._answer(f"topk(1, {selector.promql})"))
+        names = labels_of(self._answer(f"topk(1, {samples_of(selector)})"))
         return f"no series has the label {printable(label, _LONGEST_SELECTOR)}; {names}"
 
     def _count(self, selector: VectorSelector) -> int:
-        series = self._answer(f"count({selector.promql})").series
+        series = self._answer(f"count({samples_of(selector)})").series
         return int(series[0].value) if series else 0
 
     def _answer(self, promql: str) -> QueryResult:
@@ -272,6 +273,14 @@ class _Looking:
         if isinstance(answer, QueryFailure) or answer.warnings:
             raise _UnknownError
         return answer
+
+
+def samples_of(selector: VectorSelector) -> str:
+    """Return PromQL for the last sample of each series that a selector begins with."""
+    offset = f" offset {selector.offset}" if selector.offset else ""
+    if selector.range:
+        return f"last_over_time({selector}[{selector.range}]{offset})"
+    return f"{selector}{offset}"
 
 
 def _quoted(series: Series, label: str) -> str:

@@ -9,7 +9,6 @@ from autoscaler.config.promql import (
     UNKNOWN_RANGE,
     is_condition,
     range_of,
-    selectors_of,
 )
 from autoscaler.config.promql_parser import (
     Aggregation,
@@ -101,14 +100,6 @@ def test_what_is_not_understood_is_unknown_and_no_instant(promql: str, known: fl
     assert range_of(promql, math.inf) == math.inf
     assert range_of(promql, 0.0) == known
     assert range_of(promql) >= UNKNOWN_RANGE
-
-
-def test_a_selector_keeps_a_range_that_is_not_understood() -> None:
-    """So that a question about its series looks as far back as the query does."""
-    assert [one.promql for one in selectors_of("rate(a[2m*2:1m]) + b")] == [
-        "last_over_time(a[2m*2])",
-        "b",
-    ]
 
 
 def test_the_built_in_queries_say_how_far_they_look_back() -> None:

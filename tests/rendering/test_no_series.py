@@ -62,6 +62,7 @@ SELECTORS = [
     ('label_replace(up{job=\'a\'}, "pod", "$1", "instance", "(.*)")', ["up{job='a'}"]),
     ("a # b\n+ a", ["a"]),
     ("vector(1) > inf", []),
+    ("rate(a[2m*2:1m]) + b", ["last_over_time(a[2m*2])", "b"]),
     # What is not understood is left out.
     ('x{a="b" or c="d"} + y', ["y"]),
     ("x{", []),
@@ -74,7 +75,7 @@ SELECTORS = [
 @pytest.mark.parametrize(("promql", "expected"), SELECTORS)
 def test_the_selectors_of_an_expression(promql: str, expected: list[str]) -> None:
     """With their ranges and offsets, each once; neither functions nor labels are taken for one."""
-    assert [one.promql for one in selectors_of(promql)] == expected
+    assert [*map(no_series.samples_of, selectors_of(promql))] == expected
 
 
 @pytest.fixture(scope="module")
