@@ -1,7 +1,6 @@
 """How a target in shadow agrees with the HPA of its workload, in words and as an answer."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from autoscaler.config.comparison import FieldChange
 from autoscaler.core.observation import Hpa
@@ -18,7 +17,6 @@ from autoscaler.persistence.record.rows import NothingRecordedError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.hpa import hpa_answer, undecided_text
 
-_Read = TypeVar("_Read")
 READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
 """The verdicts on a target that is to go over."""
 _LEAST_SHARE = 0.001
@@ -105,22 +103,18 @@ def _reading(one: DifferingReading) -> answers.OtherReading:
 
 
 def kept_of(
-    record: DirectoryRecord | None, targets: Collection[str], since: float, now: float
+    record: DirectoryRecord | None,
+    targets: Collection[str] | None,
+    since: float,
+    now: float,
+    limit: int = _MOST_SHOWN,
 ) -> Mapping[str, KeptAgreement]:
-    """Return the agreement of targets since a Unix time; empty if nothing is recorded."""
-    return _recorded(record, lambda one: one.agreement(targets, since, now, _MOST_SHOWN))
+    """Return the agreement of targets, or of all, since a Unix time; empty if nothing is recorded.
 
-
-def totals_of(record: DirectoryRecord | None, since: float, now: float) -> Mapping[str, Totals]:
-    """Return the totals of all targets since a Unix time; empty if nothing is recorded."""
-    return _recorded(record, lambda one: one.agreement_totals(since, now))
-
-
-def _recorded(
-    record: DirectoryRecord | None, read: Callable[[DirectoryRecord], Mapping[str, _Read]]
-) -> Mapping[str, _Read]:
+    With each are at most ``limit`` times in which it was different, and without any the totals.
+    """
     try:
-        return {} if record is None else read(record)
+        return {} if record is None else record.agreement(targets, since, now, limit)
     except NothingRecordedError:
         return {}
 

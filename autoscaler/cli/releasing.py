@@ -66,7 +66,7 @@ def _trips(directory: Path) -> Mapping[str, Trip]:
     now = clock.wall()
     return {
         server: state.trip
-        for server, state in saved.resumption.breakers.items()
+        for server, state in saved.breakers.items()
         if state.trip is not None and now < state.trip.until
     }
 

@@ -23,14 +23,14 @@ from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.daemon.announcements import Announcements, of_cluster
 from autoscaler.daemon.events import EventReporter, own_pod
-from autoscaler.kubernetes import ConnectError, Pods, Scales, UncachedCluster, WatchedCluster
+from autoscaler.kubernetes import ConnectError, Scales, UncachedCluster, WatchedCluster
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.autoscalers import ListedAutoscalers
 from autoscaler.kubernetes.connection import ClusterEndpoint, find_api_server
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events
 from autoscaler.kubernetes.leadership import leader_election
-from autoscaler.kubernetes.rights import ElectionLease, LackedRight, missing_rights
+from autoscaler.kubernetes.rights import LackedRight, missing_rights
 from autoscaler.kubernetes.watch_requests import ClusterBudget
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Cluster, Ports, Reporter
@@ -121,7 +121,6 @@ class ConnectedCluster:
         return WatchedCluster(
             self.api,
             Scales(self.api, self.gate, self.observer),
-            Pods(self.api),
             observer=self.observer,
             budget=None if self.name == DEFAULT_CLUSTER else ClusterBudget(_BYTES_OF_ONE),
         )
@@ -383,7 +382,7 @@ def lacked_rights(
     known = election.enabled and election.namespace != ANYWHERE
     shard = config.lease_shard
     lease_name = election.name if shard is None else shard.lease(election.name)
-    lease = ElectionLease(election.namespace, lease_name) if known else None
+    lease = (election.namespace, lease_name) if known else None
     lacked: list[LackedRight] = []
     for name, api in apis.items():
         own = [target for target in targets if target.cluster == name]

@@ -13,7 +13,8 @@ from autoscaler.core.history import History
 from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.client import Daemon, NobodyListensError, PageError, PageLimits, read_page
-from autoscaler.persistence.store import Resumption, Saved, read_saved
+from autoscaler.persistence.state_directory import DATABASE
+from autoscaler.persistence.store import Resumption, read_saved
 from autoscaler.rendering import history_lines
 from autoscaler.rendering.history_lines import FormatError
 from autoscaler.web.site import HISTORIES
@@ -72,7 +73,7 @@ def tripped(config: Config, now: float) -> Mapping[str, Trip]:
     if breaker is None or directory is None:
         return {}
     saved = read_saved(directory)
-    if not isinstance(saved, Saved):
+    if not isinstance(saved, Resumption):
         return {}
     readers = Counter(
         name
@@ -81,7 +82,7 @@ def tripped(config: Config, now: float) -> Mapping[str, Trip]:
     )
     return {
         name: state.trip
-        for name, state in saved.resumption.breakers.items()
+        for name, state in saved.breakers.items()
         if state.trip is not None
         and now < state.trip.until
         and readers[name] >= breaker.min_targets
@@ -166,14 +167,14 @@ def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> R
     directory = config.state_directory
     if directory is None:
         return Remembered(reasons=(*reasons, "stateDirectory is null"))
-    found = read_saved(directory)
+    found, path = read_saved(directory), directory / DATABASE
     if found is None:
         reason = f"there is no state in {directory}"
     elif isinstance(found, str):
         reason = found
-    elif histories := known_of(config.targets, of_cluster(found.resumption, config.first_cluster)):
-        after = f" when it was last saved, at {rfc3339(found.time)}"
-        return Remembered(histories, f"{found.path} held", after, no_daemon, passed_over)
+    elif histories := known_of(config.targets, of_cluster(found, config.first_cluster)):
+        after = f" when it was last saved, at {rfc3339(found.saved_at)}"
+        return Remembered(histories, f"{path} held", after, no_daemon, passed_over)
     else:
-        reason = f"{found.path} knows none of the targets"
+        reason = f"{path} knows none of the targets"
     return Remembered(reasons=(*reasons, reason))

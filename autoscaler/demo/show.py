@@ -24,7 +24,7 @@ from autoscaler.demo.queue import Exporter, RunningQueue, Traffic
 from autoscaler.demo.screen import Progress, Show, live, plain
 from autoscaler.demo.services import services
 from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story
-from autoscaler.kubernetes import ConnectError, connect
+from autoscaler.kubernetes import ConnectError, find_api_server
 from autoscaler.persistence.temporary_folders import temporary_folder
 
 _EXAMPLE = Path("config/queue.yaml")
@@ -133,7 +133,7 @@ def _run_workloads(
     stack: ExitStack, story: Story, cluster: ServedCluster, say: Callable[[str], None]
 ) -> tuple[RunningQueue, Exporter]:
     """Create what the cluster runs, and have load come to it."""
-    api = stack.enter_context(connect(cluster.kubeconfig, cluster.context))
+    api = stack.enter_context(find_api_server(cluster.kubeconfig, cluster.context).connect())
     fleet = stack.enter_context(Fleet(api, cluster.namespace, cluster.services, say))
     exporter, share = stack.enter_context(Exporter()), cluster.region.share
     stack.enter_context(Traffic(exporter, cluster.namespace, fleet.pods, share))

@@ -193,15 +193,13 @@ class ListedAutoscalers:
         listed = WatchRequests(self._api, cache, WatchTimings()).list_all(path_of(*_HPAS, scope))
         if not isinstance(listed, Failure):
             return cache
-        sentence = f"{_UNKNOWN}: {listed.message}"
+        unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
+        sentence = f"{unknown}: {listed.message}"
         if listed.status != _FORBIDDEN:
             self._observer.watch_changed(ok=False, sentence=sentence)
         elif scope != ALL:
             self.forbidden.append(sentence)
         return listed
-
-
-_UNKNOWN = "it is not known whether a HorizontalPodAutoscaler controls a target too"
 
 
 def _read(obj: JsonObject) -> tuple[_Name, _Listed]:
@@ -304,10 +302,8 @@ def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatu
         )
         for one in (given.get("conditions") or [])[:_MOST_CONDITIONS]
     )
-    current, desired = (
-        checked_count(given.get("currentReplicas", 0)),
-        checked_count(given["desiredReplicas"]),
-    )
+    current = checked_count(given.get("currentReplicas", 0))
+    desired = checked_count(given["desiredReplicas"])
     inactive = any(one.type == SCALING_ACTIVE and not one.true for one in conditions)
     if desired == 0 and (not conditions or (inactive and current > 0)):
         return None

@@ -138,20 +138,6 @@ class ClusterEndpoint:
             return str(error)
 
 
-def connect(
-    kubeconfig: Path | None = None,
-    context: str | None = None,
-    *,
-    stop: threading.Event | None = None,
-    request_timeout: float = 5.0,
-    service_account: Path = SERVICE_ACCOUNT,
-) -> Api:
-    """Find the API server and return its Api; raises ConnectError."""
-    return find_api_server(kubeconfig, context, service_account).connect(
-        stop=stop, request_timeout=request_timeout
-    )
-
-
 def find_api_server(
     kubeconfig: Path | None,
     context: str | None,

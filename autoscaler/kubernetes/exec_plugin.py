@@ -31,10 +31,10 @@ _LONG_WORD = re.compile(r"[\w+=~]{24,}")
 _MOST_WORDS = 400
 """How much of the end of a plugin's error output is reported."""
 
-
-_ENVIRONMENT = "HOME HTTPS_PROXY HTTP_PROXY KUBERNETES_EXEC_INFO LANG LC_ALL LOGNAME NO_PROXY PATH"
-_ENVIRONMENT += " SHELL SSL_CERT_DIR SSL_CERT_FILE TERM TMPDIR TZ USER http_proxy https_proxy"
-_ENVIRONMENT += " no_proxy"
+_ENVIRONMENT = (
+    "HOME HTTPS_PROXY HTTP_PROXY KUBERNETES_EXEC_INFO LANG LC_ALL LOGNAME NO_PROXY PATH SHELL"
+    " SSL_CERT_DIR SSL_CERT_FILE TERM TMPDIR TZ USER http_proxy https_proxy no_proxy"
+)
 """The variables of the daemon that the plugin of a foreign kubeconfig has; the others may hold
 secrets."""
 
@@ -60,7 +60,6 @@ def main(seconds: float, names: str, command: list[str]) -> int:
     """Run the command, and print what it prints, or a report of why it failed.
 
     The client has no place for a report but one: it repeats an API version that it does not expect.
-
     Without ``names`` of variables it has the environment of this process.
 
     At the time limit or a signal, the command is killed with the children that are still in its

@@ -40,8 +40,6 @@ _LONGEST_NAME = 253
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PAGE = 500
 """As the API's own clients page."""
-_ONE_PAGE = 0
-"""A limit of 0 is none."""
 _GONE = 410
 _LONGEST = 200
 
@@ -305,32 +303,28 @@ class PodCache(Cache):
                 namespace.put(intern(name), matching, pod)
 
 
-class Pods:
-    """Lists pods."""
+def list_pods(
+    api: Api, namespace: str, selector: str, deadline: float, *, page_size: int = _PAGE
+) -> tuple[Pod, ...] | Unavailable:
+    """List the pods that match, all of one resourceVersion."""
+    pods = _list(api, namespace, selector, deadline, page_size)
+    if isinstance(pods, Failure) and pods.status == _GONE:
+        # A later page came too late for its resourceVersion, which a list in one page cannot.
+        pods = _list(api, namespace, selector, deadline, 0)
+    return Unavailable(pods.message) if isinstance(pods, Failure) else tuple(pods)
 
-    def __init__(self, api: Api, *, page_size: int = _PAGE) -> None:
-        self._api = api
-        self._page_size = page_size
 
-    def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
-        """List the pods that match, all of one resourceVersion."""
-        pods = self._list(namespace, selector, deadline, self._page_size)
-        if isinstance(pods, Failure) and pods.status == _GONE:
-            # A later page came too late for its resourceVersion, which a list in one page cannot.
-            pods = self._list(namespace, selector, deadline, _ONE_PAGE)
-        return Unavailable(pods.message) if isinstance(pods, Failure) else tuple(pods)
+def _list(
+    api: Api, namespace: str, selector: str, deadline: float, limit: int
+) -> list[Pod] | Failure:
+    def add(items: list[JsonObject]) -> None:
+        pods.extend(pod for pod in map(read_pod, items) if pod.phase not in _FINISHED)
 
-    def _list(
-        self, namespace: str, selector: str, deadline: float, limit: int
-    ) -> list[Pod] | Failure:
-        def add(items: list[JsonObject]) -> None:
-            pods.extend(pod for pod in map(read_pod, items) if pod.phase not in _FINISHED)
-
-        pods: list[Pod] = []
-        get = partial(self._api.get, path_of("v1", "pods", namespace), deadline)
-        try:
-            version = read_list(get, add, {"labelSelector": selector}, limit)
-        except MALFORMED as error:
-            what = f"a list of pods that cannot be read: {error}"
-            return malformed(self._api.server, self._api.redactor.line(what, _LONGEST))
-        return version if isinstance(version, Failure) else pods
+    pods: list[Pod] = []
+    get = partial(api.get, path_of("v1", "pods", namespace), deadline)
+    try:
+        version = read_list(get, add, {"labelSelector": selector}, limit)
+    except MALFORMED as error:
+        what = f"a list of pods that cannot be read: {error}"
+        return malformed(api.server, api.redactor.line(what, _LONGEST))
+    return version if isinstance(version, Failure) else pods

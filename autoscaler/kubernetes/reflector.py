@@ -254,7 +254,8 @@ class Reflector(Generic[CacheT]):
             self._changed(self)
         if self.state is not WatchState.SYNCED:
             self._notes.resolved(self.cache.name, f"{self.cache.name} can be watched now")
-            self._enter(WatchState.SYNCED)
+            self.state = WatchState.SYNCED
+            self._changed(self)
         return None
 
     def _follow(self, version: str) -> Failure | None:
@@ -323,10 +324,7 @@ class Reflector(Generic[CacheT]):
         cache.clear()
         sentence = f"{cache.name} cannot be watched ({reason}): {cache.instead}"
         self._notes.notify(cache.name, sentence)
-        self._enter(WatchState.REFUSED)
-
-    def _enter(self, state: WatchState) -> None:
-        self.state = state
+        self.state = WatchState.REFUSED
         self._changed(self)
 
 

@@ -24,6 +24,9 @@ LEASE = "config/kubernetes/base/role.yaml"
 
 HPAS = "horizontalpodautoscalers"
 
+ElectionLease = tuple[str, str]
+"""Namespace and name of the Lease of a leader election."""
+
 _LEASE_VERBS = frozenset({"create", "get", "update"})
 """Without these there is no leader, and nothing is written."""
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -53,14 +56,6 @@ class LackedRight(NamedTuple):
     sentence: str
     resource: str
     prevents_writes: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ElectionLease:
-    """The Lease of a leader election."""
-
-    namespace: str
-    name: str
 
 
 class _NotReviewedError(Exception):
@@ -101,10 +96,9 @@ def rights_needed(
         unled = "it cannot become the leader, and writes nothing"
         late = "who stands by asks for the Lease once in a retryPeriod, and leads later"
         for verbs, otherwise in (("create get update", unled), ("list watch", late)):
-            where = (lease.namespace,)
-            for right in _rights(verbs, "coordination.k8s.io", "leases", where, otherwise):
+            for right in _rights(verbs, "coordination.k8s.io", "leases", lease[:1], otherwise):
                 # What is created has no name yet.
-                name = "" if right.verb == "create" else lease.name
+                name = "" if right.verb == "create" else lease[1]
                 yield replace(right, manifest=LEASE, name=name)
 
 

@@ -294,13 +294,12 @@ class WatchRequests:
             if not version:
                 raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
-            return self._unreadable("list", error)
+            version = self._unreadable("list", error)
         except OverBudgetError as error:
-            self._cache.begin()
-            return self._too_much(error)
+            version = self._too_much(error)
         if isinstance(version, Failure):
             self._cache.begin()  # the pages so far are of no use
-        if isinstance(version, str):
+        else:
             self._cache.commit(version)
         return None if self._ended else version
 

@@ -112,7 +112,11 @@ class WatchScopes(Generic[CacheT]):
             for namespace in self._unwatched()[:room]:
                 self._of_each[namespace] = self._begin(namespace)
         for namespace in superfluous:
-            self._retire(self._of_each.pop(namespace))
+            watch = self._of_each.pop(namespace)
+            watch.end()
+            # If it is needed and refused again, that is said again.
+            self._notes.forget(watch.cache.name)
+            self._retired = [*(old for old in self._retired if old.alive), watch]
         if state is WatchState.REFUSED:
             self._say_unwatched(self._unwatched())
 
@@ -124,12 +128,6 @@ class WatchScopes(Generic[CacheT]):
         watch = self._create(namespace, self._on_change)
         watch.start()
         return watch
-
-    def _retire(self, watch: Reflector[CacheT]) -> None:
-        watch.end()
-        # If it is needed and refused again, that is said again.
-        self._notes.forget(watch.cache.name)
-        self._retired = [*(old for old in self._retired if old.alive), watch]
 
     def _on_change(self, watch: Reflector[CacheT]) -> None:
         with self._lock:

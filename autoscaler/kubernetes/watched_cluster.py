@@ -14,7 +14,7 @@ from autoscaler.core.text import duration
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, Controlled, ListedAutoscalers
-from autoscaler.kubernetes.pods import PodCache, Pods, is_indexable
+from autoscaler.kubernetes.pods import PodCache, is_indexable, list_pods
 from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import Key, ScaleCache
 from autoscaler.kubernetes.scales import Scales
@@ -46,7 +46,6 @@ class WatchedCluster:
         self,
         api: Api,
         scales: Scales,
-        pods: Pods,
         *,
         observer: Observer = UNOBSERVED,
         timings: WatchTimings | None = None,
@@ -54,7 +53,6 @@ class WatchedCluster:
     ) -> None:
         self._api = api
         self._scales = scales
-        self._pods = pods
         self._targets: tuple[Target, ...] = ()
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
@@ -288,7 +286,7 @@ class WatchedCluster:
         self, namespace: str, selector: str, deadline: float
     ) -> tuple[Pod, ...] | Unavailable:
         """List the pods at the API server."""
-        return self._pods.pods(namespace, selector, deadline)
+        return list_pods(self._api, namespace, selector, deadline)
 
     # -- what is watched -------------------------------------------------------------------
 
@@ -387,7 +385,7 @@ class UncachedCluster:
     ) -> None:
         self._scales = Scales(api, observer=observer)
         self._others = others
-        self.list_pods = Pods(api).pods
+        self.list_pods = partial(list_pods, api)
 
     def cached_scale(self, *_: object) -> None:
         """Return nothing."""

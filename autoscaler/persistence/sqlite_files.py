@@ -338,11 +338,6 @@ class SqliteWorker(Generic[File]):
     # -- the file; for the worker's thread -------------------------------------------------------
 
     @property
-    def is_open(self) -> bool:
-        """Whether the file is open."""
-        return self._file is not None
-
-    @property
     def rests(self) -> bool:
         """Whether the file is left alone for a while, after an error."""
         return self._file is None and self._monotonic() < self._retry_at

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.kubernetes import Api, connect
+from autoscaler.kubernetes import Api
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
 

@@ -7,8 +7,9 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale
-from autoscaler.kubernetes import ConnectError, connect
+from autoscaler.kubernetes import ConnectError
 from tests.adapters.prometheus.reading import answered, ask, failed
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import read_web
 from tests.worlds.cluster.scripted import ScriptedServer as ScriptedApiServer
 from tests.worlds.cluster.scripted import scale

@@ -7,23 +7,22 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.target import Query, Target
-from autoscaler.kubernetes import connect
 from autoscaler.kubernetes.discovery import ScalableResource
 from autoscaler.kubernetes.rights import (
     LEASE,
     TARGETS,
-    ElectionLease,
     missing_rights,
     rights_needed,
 )
 from tests.core.builders import average, external, per_pod, spec
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.service_account import Rights, Rule, manifest, one_by_one, service_account
 
-ELECTION = ElectionLease("autoscaler", "autoscaler")
+ELECTION = ("autoscaler", "autoscaler")
 RESOURCES = [
     ScalableResource("apps", "v1", "deployments"),
     ScalableResource("apps", "v1", "statefulsets"),
@@ -88,7 +87,7 @@ def test_a_real_api_server_says_which_rights_are_lacked(
     with service_account(admin_api, namespace, rights, change) as token:
         path = control_plane.write_kubeconfig(tmp_path / "kubeconfig", token)
         with closing(connect(path)) as api:
-            lease, until = ElectionLease(namespace, "autoscaler"), clock.monotonic() + 20
+            lease, until = (namespace, "autoscaler"), clock.monotonic() + 20
             found = missing_rights(api, [target(namespace)], lease, events=True, deadline=until)
             writing = [right.resource for right in found if right.prevents_writes]
             beginning = f"the credentials of {api.origin} do not permit to "

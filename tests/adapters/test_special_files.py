@@ -14,6 +14,7 @@ from autoscaler.file_contents import NoFileError
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.file import open_file
 from autoscaler.persistence.record.rows import RecordError
+from autoscaler.persistence.sqlite_files import open_to_write
 from autoscaler.persistence.state_directory import (
     DATABASE,
     LOCK,
@@ -23,7 +24,7 @@ from autoscaler.persistence.state_directory import (
     lock,
 )
 from autoscaler.persistence.store import read_saved
-from autoscaler.persistence.store.database import open_database
+from autoscaler.persistence.store.rows import SCHEMA, read
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -54,7 +55,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[tuple[Make, str]]:
 
 def state_in(directory: Path) -> None:
     open_file(directory, NOW, print).close()
-    open_database(directory, NOW, print)[0].close()
+    open_to_write(directory, SCHEMA, read, NOW, print)[0].close()
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
@@ -76,14 +77,14 @@ def test_in_place_of_the_state(tmp_path: Path, make: tuple[Make, str], end: str)
     assert isinstance(saved, str)
     assert f"it is {make[1]}, not a file" in saved
     with pytest.raises(NoFileError):
-        open_database(tmp_path, NOW, print)
+        open_to_write(tmp_path, SCHEMA, read, NOW, print)
 
 
 def test_in_place_of_a_lock(tmp_path: Path, make: tuple[Make, str]) -> None:
     state_in(tmp_path)
     make[0](tmp_path / LOCK)
     with pytest.raises(UnusableError):
-        open_database(tmp_path, NOW, print)
+        open_to_write(tmp_path, SCHEMA, read, NOW, print)
     (tmp_path / "elsewhere").unlink(missing_ok=True)
     make[0](tmp_path / RECORD_LOCK)
     with pytest.raises(UnusableError):

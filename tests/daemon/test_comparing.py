@@ -111,5 +111,5 @@ def test_the_record_keeps_it(tmp_path: Path) -> None:
         for result in results(900):
             decision = replace(result.decision, stamp=begin + result.decision.stamp)
             opened.recorder.report(replace(result, decision=decision))
-    totals = DirectoryRecord(tmp_path / "state").agreement_totals(0.0, 0.0)[WEB]
+    totals = DirectoryRecord(tmp_path / "state").agreement(None, 0.0, 0.0)[WEB].totals
     assert totals[Agreement.DIFFERENT].seconds > 200

@@ -52,8 +52,8 @@ def written(folder: Path, target: str, at: float, cluster: str = "") -> list[str
 def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict[str, float]:
     """Keep ten minutes of agreement of a target, and return the seconds of each that are kept."""
     record = kept(folder, (target, stretch(begin, 600.0)), cluster=cluster)
-    totals = record.agreement_totals(0.0, 0.0)
-    return {key: sum(one.seconds for one in found.values()) for key, found in totals.items()}
+    found = record.agreement(None, 0.0, 0.0)
+    return {key: sum(kind.seconds for kind in one.totals.values()) for key, one in found.items()}
 
 
 def test_the_agreement_goes_on(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from autoscaler.daemon import service
 from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Signals
 from autoscaler.kubernetes.election import ClusterLeader
-from autoscaler.persistence.store import Saved, read_saved, releases
+from autoscaler.persistence.store import Resumption, read_saved, releases
 from autoscaler.persistence.store.rows import this_boot
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from tests.adapters.store.opening import Sayings, Time, running
@@ -164,8 +164,8 @@ def test_who_is_stopped_while_it_waits_takes_nothing_over(tmp_path: Path) -> Non
 def holds(state: Path) -> bool:
     """Return whether the state directory still says that a breaker has tripped."""
     saved = read_saved(state)
-    assert isinstance(saved, Saved)
-    return any(breaker.trip is not None for breaker in saved.resumption.breakers.values())
+    assert isinstance(saved, Resumption)
+    return any(breaker.trip is not None for breaker in saved.breakers.values())
 
 
 def test_a_release_reaches_a_daemon_that_holds_since_before_its_restart(

@@ -10,12 +10,13 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
 from autoscaler.demo.apiserver.objects import is_ready
-from autoscaler.kubernetes import Api, Failure, Lease, Leases, Pods, Scales, connect
+from autoscaler.kubernetes import Api, Failure, Lease, Leases, Scales, list_pods
 from autoscaler.kubernetes.discovery import REPLICAS, manager_of
 from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Reply, eventually
+from tests.worlds.cluster.connecting import connect
 
 WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
 
@@ -187,17 +188,16 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
 
 def test_pods_are_selected_by_their_labels(api: Api, namespace: str, web: str) -> None:
     assert web
-    pods = Pods(api)
 
     def listed(space: str, selector: str) -> list[str]:
-        answer = pods.pods(space, selector, soon())
+        answer = list_pods(api, space, selector, soon())
         assert isinstance(answer, tuple), answer
         return [pod.name for pod in answer]
 
     assert eventually(lambda: len(listed(namespace, "app=web")), lambda count: count == 2)
     assert len(listed(namespace, "app in (api,web),tier!=front")) == 2
     assert listed(namespace, "app=api") == listed("default", "app=web") == []
-    assert not isinstance(pods.pods(namespace, "a in b", soon()), tuple)
+    assert not isinstance(list_pods(api, namespace, "a in b", soon()), tuple)
 
 
 def test_a_watch_tells_what_happens(cluster: ClusterUnderTest, namespace: str) -> None:

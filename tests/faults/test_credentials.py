@@ -11,8 +11,9 @@ from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
-from autoscaler.kubernetes import Scales, connect
+from autoscaler.kubernetes import Scales
 from tests.worlds.certificates import self_signed
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.daemon import DaemonProcess, Document
 from tests.worlds.faults.loads import HIGH, LOW, Workloads, metric_of
 from tests.worlds.proxies import plays

@@ -1,5 +1,6 @@
 """How targets agree with the HPAs that control their workloads: stretches of time in the record."""
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -121,50 +122,53 @@ def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, Stretch]]) -> 
     )
 
 
-def totals_of(
-    connection: sqlite3.Connection, since: float, now: float, target: str | None = None
-) -> Mapping[str, Totals]:
-    """Return the totals of all targets, or of one, since a Unix time, by their keys."""
+def kept_of(
+    connection: sqlite3.Connection,
+    targets: Collection[str] | None,
+    since: float,
+    now: float,
+    limit: int,
+) -> Mapping[str, KeptAgreement]:
+    """Return what is kept of targets, or of all, since a Unix time, by their keys.
+
+    With a ``limit`` of 0 that is the totals.
+    """
     found = defaultdict[str, dict[Agreement, KindTotal]](dict)
-    of_one = "" if target is None else "AND key = :target "
+    of_some = "" if targets is None else "AND key IN (SELECT value FROM json_each(:targets)) "
     for key, kind, *numbers in connection.execute(
         f"SELECT key, kind, min(max(begin, :since)), sum({_LENGTH}),"  # noqa: S608 - constants
         f" sum(max(0, end - max(begin, :since, :day))), count(*), max({_LENGTH})"
-        f" FROM agreement JOIN targets ON targets.id = target WHERE end > :since {of_one}"
+        f" FROM agreement JOIN targets ON targets.id = target WHERE end > :since {of_some}"
         "GROUP BY target, kind",
-        {"since": since, "day": now - DAY, "target": target},
+        {"since": since, "day": now - DAY, "targets": json.dumps([*(targets or ())])},
     ):
         found[key][Agreement(kind)] = KindTotal(*map(_checked, numbers))  # type: ignore[arg-type]
-    return found
+    return {
+        key: KeptAgreement(totals, *(_details(connection, key, since, limit) if limit else ()))
+        for key, totals in found.items()
+    }
 
 
-def kept_of(
-    connection: sqlite3.Connection, targets: Collection[str], since: float, now: float, limit: int
-) -> Mapping[str, KeptAgreement]:
-    """Return what is kept of targets since a Unix time, with at most ``limit`` differences each."""
-    found = {}
-    for key in targets:
-        totals = totals_of(connection, since, now, key).get(key)
-        if totals is None:
-            continue
-        values = {"key": key, "since": since, "limit": limit}
-        of_target = "FROM agreement JOIN targets ON targets.id = target WHERE key = :key"
-        bodies = connection.execute(
-            f"SELECT body {of_target} AND end > :since AND kind = 'different'"
-            f" ORDER BY {_LENGTH} DESC, begin DESC LIMIT :limit",
-            values,
-        ).fetchall()
-        reasons = connection.execute(
-            f"SELECT why, sum({_LENGTH}) {of_target} AND end > :since AND kind = 'notCompared'"
-            " GROUP BY why ORDER BY 2 DESC",
-            values,
-        ).fetchall()
-        found[key] = KeptAgreement(
-            totals,
-            tuple(_stretch(body, since) for (body,) in bodies),
-            {why: _checked(seconds) for why, seconds in reasons},
-        )
-    return found
+def _details(
+    connection: sqlite3.Connection, key: str, since: float, limit: int
+) -> tuple[tuple[Stretch, ...], Mapping[str, float]]:
+    """Return the longest times in which a target was different, and why it was not compared."""
+    values = {"key": key, "since": since, "limit": limit}
+    of_target = "FROM agreement JOIN targets ON targets.id = target WHERE key = :key"
+    bodies = connection.execute(
+        f"SELECT body {of_target} AND end > :since AND kind = 'different'"
+        f" ORDER BY {_LENGTH} DESC, begin DESC LIMIT :limit",
+        values,
+    )
+    reasons = connection.execute(
+        f"SELECT why, sum({_LENGTH}) {of_target} AND end > :since AND kind = 'notCompared'"
+        " GROUP BY why ORDER BY 2 DESC",
+        values,
+    )
+    return (
+        tuple(_stretch(body, since) for (body,) in bodies),
+        {why: _checked(seconds) for why, seconds in reasons},
+    )
 
 
 def _stretch(body: str, since: float) -> Stretch:

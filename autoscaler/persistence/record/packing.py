@@ -7,7 +7,11 @@ seconds, kept to the millisecond.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial, reduce
+from itertools import groupby
 
+from autoscaler.persistence.record.changes import inflated
 from autoscaler.persistence.record.rows import Numbers, Sample
 
 MOST_NUMBERS = 4096
@@ -119,45 +123,27 @@ def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
     """Yield one sample for each minute in which a number changed, as of the minute's begin.
 
     ``samples`` are in order and without a lapse between them; there may be such minutes among them.
-    What held before a minute counts for its low and high, unless it begins with a sample.
+    What held before a minute counts for its low and high, unless it begins with a sample.  If there
+    are more numbers from a sample on, or fewer, low and high begin anew with it.
     """
-    minute: _Minute | None = None
-    for sample in samples:
-        begin = sample.time // MINUTE_SECONDS * MINUTE_SECONDS
-        if minute is None:
-            minute = _Minute(sample.time, (), reset=True)
-        elif begin > minute.begin:
-            if minute.changed:
-                yield minute.sample()
-            minute = _Minute(begin, minute.last, reset=sample.time == begin)
-        minute.add(sample)
-    if minute is not None and minute.changed:
-        yield minute.sample()
-
-
-class _Minute:
-    """The samples of one minute, after what held before it."""
-
-    def __init__(self, begin: float, held: Numbers, *, reset: bool) -> None:
-        self.begin = begin
-        self.last = held
-        self.changed = False
-        self._low = self._high = () if reset else held
-
-    def add(self, sample: Sample) -> None:
-        """Add one; if there are more numbers now, or fewer, low and high begin anew."""
-        low, high = sample.low or sample.numbers, sample.high or sample.numbers
-        self.changed = self.changed or not self.last == low == high == sample.numbers
-        self.last = sample.numbers
-        reshaped = len(low) != len(self._low)
-        self._low = low if reshaped else _folded(min, self._low, low)
-        self._high = high if reshaped else _folded(max, self._high, high)
-
-    def sample(self) -> Sample:
-        return Sample(self.begin, self.last, MINUTE_SECONDS, self._low, self._high)
+    held: Numbers | None = None
+    for minute, group in groupby(samples, lambda one: one.time // MINUTE_SECONDS * MINUTE_SECONDS):
+        own = list(group)
+        begin = own[0].time if held is None else minute
+        lows = [sample.low or sample.numbers for sample in own]
+        highs = [sample.high or sample.numbers for sample in own]
+        last = own[-1].numbers
+        if {held} != {*lows, *highs, *[sample.numbers for sample in own]}:
+            before = [] if held is None or own[0].time == begin else [held]
+            low = reduce(partial(_folded, min), before + lows)
+            high = reduce(partial(_folded, max), before + highs)
+            yield Sample(begin, last, MINUTE_SECONDS, low, high)
+        held = last
 
 
 def _folded(fold: Callable[[int, int], int], numbers: Numbers, others: Numbers) -> Numbers:
+    if len(numbers) != len(others):
+        return others
     return tuple(
         [
             other if one is None else one if other is None else fold(one, other)
@@ -183,3 +169,14 @@ def unpack_minutes(text: str, begin: float) -> Iterator[Sample]:
         count = len(numbers) // 3
         low, high = numbers[count : 2 * count], numbers[2 * count :]
         yield Sample(time, numbers[:count], MINUTE_SECONDS, low, high)
+
+
+def samples_of(chunks: Iterable[tuple[float, float, float, str | bytes]]) -> Iterator[Sample]:
+    """Yield the samples of chunks: begin, end, period (0 for minutes), and text or deflated text.
+
+    One that is damaged ends there, and the next begins anew.
+    """
+    for begin, _, period, body in chunks:
+        with suppress(ValueError):
+            text = body if isinstance(body, str) else inflated(body).decode()
+            yield from unpack(text, begin, period) if period else unpack_minutes(text, begin)

@@ -5,14 +5,12 @@ Each step is one short transaction; there is more to do as long as a step says s
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 from autoscaler.core.classification import Mark
-from autoscaler.persistence.record.changes import deflated, inflated
+from autoscaler.persistence.record.changes import deflated
 from autoscaler.persistence.record.file import OLDEST, WAL_BYTES, RecordFile
-from autoscaler.persistence.record.packing import by_minute, pack_minutes, unpack
-from autoscaler.persistence.record.rows import Sample
+from autoscaler.persistence.record.packing import by_minute, pack_minutes, samples_of
 
 FULL_SECONDS = 24 * 3600.0
 """So old samples become steps of a minute."""
@@ -225,14 +223,7 @@ def _without_lapses(chunks: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _steps(chunks: Sequence[Any]) -> tuple[float, float, bytes]:
-    steps = list(by_minute(chain.from_iterable(_readable(*chunk) for chunk in chunks)))
+    steps = list(by_minute(samples_of(chunks)))
     begin = steps[0].time if steps else chunks[0][0]
     body = deflated(pack_minutes(steps, begin).encode())
     return begin, chunks[-1][1], body
-
-
-def _readable(begin: float, _end: float, period: float, body: bytes) -> Iterator[Sample]:
-    try:
-        yield from unpack(inflated(body).decode(), begin, period)
-    except ValueError:
-        return

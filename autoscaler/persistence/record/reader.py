@@ -15,7 +15,7 @@ from autoscaler.persistence.codec import UnreadableError
 from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import inflated, result_of
 from autoscaler.persistence.record.file import OLDEST, SCHEMA
-from autoscaler.persistence.record.packing import unpack, unpack_minutes
+from autoscaler.persistence.record.packing import samples_of
 from autoscaler.persistence.record.rows import (
     Change,
     Lapse,
@@ -120,15 +120,15 @@ class DirectoryRecord:
                 # The oldest go first: there is none before one that is gone.
                 last = min(last, (next(times, (-math.inf,))[0], before))
             bounds = (begin, *last, limit)
-            within = "time >= ? AND (time, id) < (?, ?) ORDER BY time DESC, id DESC LIMIT ?"
+            within = "time >= ? AND (time, changes.id) < (?, ?)"
+            within += " ORDER BY time DESC, changes.id DESC LIMIT ?"
             if targets is None:
-                ids = connection.execute(f"SELECT id FROM changes WHERE {within}", bounds)  # noqa: S608 - a constant
-                return [_change(connection, one) for (one,) in ids.fetchall()]
+                return list(_changes(connection, within, *bounds))
             own = f"SELECT time, id FROM changes WHERE target = {_TARGET} AND {within}"  # noqa: S608 - as above
             rows: list[tuple[float, int]] = []
             for target in set(targets):
                 rows = nlargest(limit, rows + connection.execute(own, (target, *bounds)).fetchall())
-            return [_change(connection, one) for _, one in rows]
+            return [next(_changes(connection, "changes.id = ?", one)) for _, one in rows]
 
     def entry(self, change: Change) -> SyncResult:
         """Return a change in full; raises RecordError where it is lost or cannot be read."""
@@ -182,7 +182,7 @@ class DirectoryRecord:
             lapses = _lapses_of(connection, target, -math.inf, begin)
         gone = max((lapse.begin for lapse in lapses), default=-math.inf)
         held: list[Sample] = []
-        for sample in _samples_of(chunks):
+        for sample in samples_of(chunks):
             if sample.time <= begin:
                 held = [sample] if sample.time > gone else []
                 continue
@@ -198,15 +198,10 @@ class DirectoryRecord:
         with self._opened() as connection:
             return _lapses_of(connection, target, begin, end)
 
-    def agreement_totals(self, since: float, now: float) -> Mapping[str, agreement.Totals]:
-        """Return how long each target agreed how with its HPA since a Unix time, by its key."""
-        with self._opened() as connection:
-            return agreement.totals_of(connection, since, now)
-
     def agreement(
-        self, targets: Collection[str], since: float, now: float, limit: int
+        self, targets: Collection[str] | None, since: float, now: float, limit: int = 0
     ) -> Mapping[str, agreement.KeptAgreement]:
-        """Return how targets agreed with their HPAs since a Unix time, by the keys of these.
+        """Return how targets, or all, agreed with their HPAs since a Unix time, by their keys.
 
         With each are at most ``limit`` times in which they were different, the longest first.
         """
@@ -215,11 +210,7 @@ class DirectoryRecord:
 
     def _one_change(self, condition: str, *values: str | float) -> Change | None:
         with self._opened() as connection:
-            row = connection.execute(
-                f"SELECT changes.id FROM changes WHERE {condition} LIMIT 1",  # noqa: S608 - constants
-                values,
-            ).fetchone()
-            return None if row is None else _change(connection, row[0])
+            return next(_changes(connection, f"{condition} LIMIT 1", *values), None)
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -251,14 +242,15 @@ def _lapses_of(
     )
 
 
-def _change(connection: sqlite3.Connection, number: int) -> Change:
-    row = connection.execute(
-        f"SELECT {_CHANGE} FROM changes JOIN targets ON targets.id = target"  # noqa: S608 - a constant
-        " WHERE changes.id = ?",
-        (number,),
-    ).fetchone()
-    fields: list[Any] = [*row[:8], Mark(row[8]), *row[9:]]
-    return Change(*fields)
+def _changes(
+    connection: sqlite3.Connection, condition: str, *values: str | float
+) -> Iterator[Change]:
+    for row in connection.execute(
+        f"SELECT {_CHANGE} FROM changes JOIN targets ON targets.id = target WHERE {condition}",  # noqa: S608 - constants
+        values,
+    ):
+        fields: list[Any] = [*row[:8], Mark(row[8]), *row[9:]]
+        yield Change(*fields)
 
 
 def _chunks(
@@ -284,15 +276,6 @@ def _chunks(
         text = "".join([part for (part,) in parts if part is not None])
         found.append((row[0], math.inf, row[1], text))
     return found
-
-
-def _samples_of(chunks: Sequence[tuple[Any, ...]]) -> Iterator[Sample]:
-    for begin, _, period, body in chunks:
-        try:
-            text = body if isinstance(body, str) else inflated(body).decode()
-            yield from unpack(text, begin, period) if period else unpack_minutes(text, begin)
-        except ValueError:  # damaged: the next chunk begins anew
-            continue
 
 
 def _joined(lapses: Any) -> list[Lapse]:

@@ -228,7 +228,7 @@ class RecordWriter:
         self._size, self._oldest = pruner.size(), pruner.oldest()
 
     def _end(self) -> None:
-        if self._worker.is_open or self._rows or self._agreement:
+        if not self._worker.rests or self._rows or self._agreement:
             file = self._worker.file
             self._write(file)
             file.write((), self._wall())

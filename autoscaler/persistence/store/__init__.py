@@ -4,7 +4,7 @@
 it goes on from memory, reports that, and tries again.
 """
 
-from autoscaler.persistence.store.database import Saved, read_saved
+from autoscaler.persistence.store.database import read_saved
 from autoscaler.persistence.store.releases import Release
 from autoscaler.persistence.store.rows import Clocks, Resumption, Stamp
 from autoscaler.persistence.store.store import DiskTimeouts, SqliteHistoryStore
@@ -14,7 +14,6 @@ __all__ = [
     "DiskTimeouts",
     "Release",
     "Resumption",
-    "Saved",
     "SqliteHistoryStore",
     "Stamp",
     "read_saved",

@@ -80,7 +80,9 @@ class Writer:
 
     def open(self) -> Opened:
         """Open the file, and note what it holds."""
-        file, contents = open_database(self._directory, self._clocks.wall(), self._on_set_aside)
+        file, contents = open_to_write(
+            self._directory, SCHEMA, read_checked, self._clocks.wall(), self._on_set_aside
+        )
         self._contents, self._ids = contents, contents.ids
         self._next_id = max(contents.ids.values(), default=0) + 1
         self._unsaved = dict.fromkeys(self._wanted) | contents.records
@@ -147,46 +149,29 @@ class Writer:
     def _shift(self, seconds: float) -> None:
         for target, record in self._wanted.items():
             self._unsaved.setdefault(target, record)
-            self._wanted[target] = record.shifted(seconds)
+            self._wanted[target] = shifted(record, seconds)
         if self._breakers:
             self._breakers = {name: shifted(one, seconds) for name, one in self._breakers.items()}
             self._breakers_unsaved = True
 
 
-def open_database(
-    directory: Path, now: float, on_set_aside: Callable[[str], None]
-) -> tuple[Opened, Contents]:
-    """Open the database of a directory, or create it, and read it (`open_to_write`)."""
-    return open_to_write(directory, SCHEMA, _checked, now, on_set_aside)
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What a file holds, when it was last saved (Unix seconds), and what to go on with."""
-
-    path: Path
-    time: float
-    resumption: Resumption
-
-
-def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | str | None:
+def read_saved(directory: Path, clocks: Clocks | None = None) -> Resumption | str | None:
     """Return what a start would go on with; None without a file, or why it cannot be read.
 
     A daemon may write it meanwhile, and nothing is changed.
     """
-    path, now = directory / DATABASE, (clocks or Clocks()).stamp()
+    now = (clocks or Clocks()).stamp()
     try:
-        with opened_to_read(path, SCHEMA) as connection:
-            contents = _checked(connection) if version_of(connection) else Contents(None)
+        with opened_to_read(directory / DATABASE, SCHEMA) as connection:
+            contents = read_checked(connection) if version_of(connection) else Contents(None)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnusableError as error:
         return str(error)
-    saved = contents.stamp
-    return None if saved is None else Saved(path, saved.wall, contents.resumed(now))
+    return None if contents.stamp is None else contents.resumed(now)
 
 
-def _checked(connection: sqlite3.Connection) -> Contents:
+def read_checked(connection: sqlite3.Connection) -> Contents:
     """Read all; raises as `read`, also for damage, and for a size that ours never have."""
     ((pages,),) = connection.execute("PRAGMA page_count")
     ((page,),) = connection.execute("PRAGMA page_size")

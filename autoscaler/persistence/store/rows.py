@@ -15,11 +15,10 @@ from functools import cache
 from itertools import chain, compress, count
 from operator import attrgetter, is_not
 from pathlib import Path
-from typing import NamedTuple
 
 from autoscaler import clock
 from autoscaler.core.breaker import BreakerState
-from autoscaler.core.history import History, Recommendation, shifted
+from autoscaler.core.history import History, Instant, Recommendation, shifted
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 from autoscaler.persistence.codec import dumps, reader_of
 from autoscaler.persistence.sqlite_files import MalformedError, Schema
@@ -98,6 +97,8 @@ class Resumption:
     """By target, the seconds between its last decision and the last save."""
     earlier: bool = False
     """Whether an earlier run saved anything at all."""
+    saved_at: float = 0.0
+    """When that was last, in Unix seconds by the clock of then."""
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     """How the scale-down breakers stood, by server."""
 
@@ -140,16 +141,12 @@ def _same_boot(saved: Stamp, now: Stamp) -> bool:
     return bool(saved.boot_id) and saved.boot_id == now.boot_id and saved.steady <= now.steady
 
 
-class Record(NamedTuple):
+@dataclass(slots=True)
+class Record:
     """What is kept of a target: its history, and when it was last decided about, if it was."""
 
     history: History
-    decided: float | None = None
-
-    def shifted(self, seconds: float) -> "Record":
-        """Move every instant."""
-        decided = None if self.decided is None else self.decided + seconds
-        return Record(shifted(self.history, seconds), decided)
+    decided: Instant | None = None
 
 
 @dataclass(slots=True)
@@ -181,6 +178,7 @@ class Contents:
                 if record.decided is not None
             },
             earlier=True,
+            saved_at=saved.wall,
             breakers={server: shifted(state, moved) for server, state in self.breakers.items()},
         )
 

@@ -82,7 +82,8 @@ class _WriteQueue:
         with self._changed:
             if not self._closed:
                 before = self._batch.records.get(target)
-                self._batch.records[target] = Record(history, before and before.decided)
+                decided = None if before is None else before.decided
+                self._batch.records[target] = Record(history, decided)
                 self._changed.notify()
             if self._closed or self._stalled:
                 future.set_result(None)
@@ -112,7 +113,7 @@ class _WriteQueue:
         with self._changed:
             self._batch.shifts.append(seconds)
             for target, record in self._batch.records.items():
-                self._batch.records[target] = record and record.shifted(seconds)
+                self._batch.records[target] = record and shifted(record, seconds)
             if (states := self._batch.breakers) is not None:
                 self._batch.breakers = {name: shifted(one, seconds) for name, one in states.items()}
             self._changed.notify()

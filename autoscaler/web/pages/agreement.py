@@ -13,8 +13,8 @@ from autoscaler.agreement.sentences import (
     NOT_COMPARED,
     READY,
     agreement_share,
+    kept_of,
     moved,
-    totals_of,
     verdict_on,
 )
 from autoscaler.persistence.record.agreement import Agreement, Totals
@@ -116,9 +116,10 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
 def _totals(views: Views, since: float, now: float) -> tuple[Mapping[str, Totals], str]:
     """Return the totals of all targets; none, and why, if they cannot be read."""
     try:
-        return totals_of(views.record, since, now), ""
+        kept = kept_of(views.record, None, since, now, limit=0)
     except RecordError as error:
         return {}, str(error)
+    return {key: one.totals for key, one in kept.items()}, ""
 
 
 def _need(

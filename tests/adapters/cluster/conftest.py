@@ -2,14 +2,9 @@
 
 import pytest
 
-from autoscaler.kubernetes import Api, Pods, Scales
+from autoscaler.kubernetes import Api, Scales
 
 
 @pytest.fixture
 def scales(api: Api) -> Scales:
     return Scales(api)
-
-
-@pytest.fixture
-def pods(api: Api) -> Pods:
-    return Pods(api)

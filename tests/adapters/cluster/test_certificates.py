@@ -16,10 +16,11 @@ from kubernetes.client import Configuration
 from kubernetes.config import kube_config
 
 from autoscaler import clock
-from autoscaler.kubernetes import Api, Failure, connect, memory_files
+from autoscaler.kubernetes import Api, Failure, memory_files
 from autoscaler.kubernetes.api import JsonObject
 from autoscaler.transport.retries import FailureKind
 from tests.worlds.certificates import KeyPair, self_signed
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.localserver import LocalServer
 from tests.worlds.cluster.scripted import Answer, AnsweringHandler
 from tests.worlds.controlplane.credentials import kubeconfig

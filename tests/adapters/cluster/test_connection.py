@@ -10,7 +10,8 @@ import yaml
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.kubernetes import ConnectError, Pods, connect, find_api_server
+from autoscaler.kubernetes import ConnectError, find_api_server, list_pods
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, scale
 from tests.worlds.controlplane.server import ControlPlane
@@ -282,14 +283,13 @@ def test_the_service_account_is_used_and_its_token_rotates(
     token = service_account / "token"
     token.write_text("expired")
     with connect(service_account=service_account) as api:
-        pods = Pods(api)
-        refused = pods.pods("default", "app=none", clock.monotonic() + 5)
+        refused = list_pods(api, "default", "app=none", clock.monotonic() + 5)
         assert refused == Unavailable(
             f"the API server {control_plane.url} does not accept the credentials of "
             "the service account of this pod: Unauthorized"
         )
         token.write_text(control_plane.admin_token + "\n")
-        assert pods.pods("default", "app=none", clock.monotonic() + 5) == ()
+        assert list_pods(api, "default", "app=none", clock.monotonic() + 5) == ()
 
 
 @pytest.mark.parametrize("verified", [True, False])
@@ -304,7 +304,7 @@ def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
     cluster |= {} if verified else {"insecure-skip-tls-verify": True}
     path.write_text(yaml.safe_dump(config))
     with connect(path) as api:
-        answer = Pods(api).pods("default", "app=none", clock.monotonic() + 5)
+        answer = list_pods(api, "default", "app=none", clock.monotonic() + 5)
     if not verified:
         assert answer == ()
         return

@@ -12,11 +12,12 @@ from kubernetes.client import Configuration
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.kubernetes import Api, ConnectError, Failure, connect, connection
+from autoscaler.kubernetes import Api, ConnectError, Failure, connection
 from autoscaler.kubernetes.credentials import Access, Credentials
 from autoscaler.kubernetes.failures import from_exception
 from tests.adapters.cluster.test_exec_plugins import VERSION, credential
 from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import Asked, ScriptedServer, failure, scale
 from tests.worlds.controlplane.credentials import kubeconfig

@@ -20,8 +20,9 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.kubernetes import ConnectError, connect, credentials, exec_plugin
+from autoscaler.kubernetes import ConnectError, credentials, exec_plugin
 from autoscaler.kubernetes.connection import find_api_server
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import ScriptedServer, scale
 from tests.worlds.waiting import let_pass, wait_until
@@ -139,9 +140,9 @@ def test_a_failing_plugin_prints_nothing_of_the_clients(
         kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=plugin(script))
     program = (
         "import logging, pathlib, sys\n"
-        "from autoscaler.kubernetes import ConnectError, connect\n"
+        "from autoscaler.kubernetes import ConnectError, find_api_server\n"
         "try:\n"
-        "    connect(pathlib.Path(sys.argv[1]))\n"
+        "    find_api_server(pathlib.Path(sys.argv[1]), None).connect()\n"
         "except ConnectError as error:\n"
         "    print(error)\n"
         "root = logging.getLogger()\n"

@@ -9,8 +9,9 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
-from autoscaler.kubernetes import Api, Pods, Scales, connect
+from autoscaler.kubernetes import Api, Scales, list_pods
 from autoscaler.transport import Observer
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import (
     BROKEN,
     CONFLICT,
@@ -117,7 +118,7 @@ def _pod_list(*names: str, version: str = "50", more: str = "") -> Answer:
 def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
     expired = failure(410, "Expired", "The provided continue parameter is too old")
     server, api = script(_pod_list("a", "b", more="token"), expired, _pod_list("a", "b", "c"))
-    found = Pods(api, page_size=2).pods("shop", "app=web", clock.monotonic() + 5)
+    found = list_pods(api, "shop", "app=web", clock.monotonic() + 5, page_size=2)
     assert isinstance(found, tuple)
     assert [pod.name for pod in found] == ["a", "b", "c"]
     assert "continue=token" in server.asked[1].path
@@ -126,7 +127,7 @@ def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
 
 def test_a_list_that_is_none_is_told(script: Script) -> None:
     server, api = script(Answer(body={"kind": "PodList", "items": [{"metadata": {}}]}))
-    answer = Pods(api).pods("shop", "app=web", clock.monotonic() + 5)
+    answer = list_pods(api, "shop", "app=web", clock.monotonic() + 5)
     assert answer == Unavailable(
         f"the API server {server.url} sent a list of pods that cannot be read: 'name'"
     )

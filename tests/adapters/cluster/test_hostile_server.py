@@ -18,11 +18,12 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import WriteFailed
-from autoscaler.kubernetes import Api, Failure, Pods, Scales, connect
+from autoscaler.kubernetes import Api, Failure, Scales, list_pods
 from autoscaler.kubernetes.api import MOST_BYTES
 from autoscaler.kubernetes.watch_requests import WatchStream
 from autoscaler.transport.answers import AnswerMemory, LineTooLong
 from autoscaler.transport.retries import FailureKind
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import WEB, within
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.memory import T0, Memory, external
@@ -125,7 +126,7 @@ def test_a_token_in_any_other_part_is_told_nobody(hostile: Connect, step: Step) 
     outcomes = (
         api.once("PUT", "/x", clock.monotonic() + 20, body={"a": 1}),
         Scales(api).read("shop", WEB, clock.monotonic() + 0.2),
-        Pods(api).pods("shop", "app=web", clock.monotonic() + 0.2),
+        list_pods(api, "shop", "app=web", clock.monotonic() + 0.2),
     )
     assert TOKEN[:8] not in str(outcomes)
 
@@ -323,7 +324,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> Non
         answer(b" " * (17 * MIB) if limit > 200 else listed)(peer)
 
     server, api = hostile(page)
-    pods = Pods(api).pods("shop", "app=web", clock.monotonic() + 20)
+    pods = list_pods(api, "shop", "app=web", clock.monotonic() + 20)
     assert isinstance(pods, tuple), pods
     assert len(pods) == 2
     limits = [re.findall("limit=([0-9]+)", one.target) for one in server.received]

@@ -11,10 +11,11 @@ from autoscaler import clock
 from autoscaler.core.observation import ContainerRequests, Pod, PodRequests
 from autoscaler.core.selectors import parse
 from autoscaler.core.spec import ConditionStatus
-from autoscaler.kubernetes import Pods, connect
+from autoscaler.kubernetes import list_pods
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.kubernetes.discovery import selector_text
 from autoscaler.kubernetes.pods import PodCache, SelectorIndex, read_pod, unix_seconds
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.prometheus.faults import ScriptedServer, answer
 
@@ -160,7 +161,7 @@ def test_a_list_has_no_finished_pods(tmp_path: Path) -> None:
         path = tmp_path / "kubeconfig"
         path.write_text(kubeconfig({"server": server.url}, {"token": "x"}))
         with connect(path) as api:
-            found = Pods(api).pods("shop", "app=web", clock.monotonic() + 20)
+            found = list_pods(api, "shop", "app=web", clock.monotonic() + 20)
     assert isinstance(found, tuple), found
     assert sorted(each.name for each in found) == NAMES
 

@@ -12,9 +12,10 @@ from autoscaler import clock
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.core.writes import Superseded, WriteFailed, Written
-from autoscaler.kubernetes import Api, Pods, Scales, connect
+from autoscaler.kubernetes import Api, Scales, list_pods
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.cluster.connecting import connect
 
 WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
 CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
@@ -191,17 +192,17 @@ def test_what_is_forbidden_is_said_in_the_servers_words(
     assert cluster.get(web).body["spec"]["replicas"] == 2
 
 
-def _list(pods: Pods, namespace: str, selector: str) -> tuple[Pod, ...]:
-    answer = pods.pods(namespace, selector, _soon())
+def _list(api: Api, namespace: str, selector: str, page_size: int = 500) -> tuple[Pod, ...]:
+    answer = list_pods(api, namespace, selector, _soon(), page_size=page_size)
     assert isinstance(answer, tuple), answer
     return answer
 
 
-def test_pods_of_a_workload_are_read(cluster: ClusterUnderTest, pods: Pods, namespace: str) -> None:
+def test_pods_of_a_workload_are_read(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
     began = time.time()
     cluster.create(manifests.deployments(namespace), manifests.deployment("web", 3))
     found = eventually(
-        lambda: _list(pods, namespace, "app=web"),
+        lambda: _list(api, namespace, "app=web"),
         lambda found: len(found) == 3 and all(p.ready is ConditionStatus.TRUE for p in found),
     )
     for pod in found:
@@ -222,23 +223,23 @@ def test_every_page_is_read(cluster: ClusterUnderTest, api: Api, namespace: str)
     for number in range(7):
         labels = {"side": "left" if number else "right"}
         cluster.create(manifests.pods(namespace), manifests.pod(f"p{number}", labels))
-    found = _list(Pods(api, page_size=2), namespace, "side in (left)")
+    found = _list(api, namespace, "side in (left)", page_size=2)
     assert [pod.name for pod in found] == [f"p{number}" for number in range(1, 7)]
 
 
-def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, pods: Pods, namespace: str) -> None:
+def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
     body = manifests.pod("p", {"app": "web"})
     # A finalizer keeps it from vanishing under the test.
     body["metadata"]["finalizers"] = ["example.com/hold"]
     cluster.create(manifests.pods(namespace), body)
     cluster.request("DELETE", f"{manifests.pods(namespace)}/p")
-    [pod] = _list(pods, namespace, "app=web")
+    [pod] = _list(api, namespace, "app=web")
     assert pod.deleted
     cluster.patch(f"{manifests.pods(namespace)}/p", {"metadata": {"finalizers": None}})
 
 
-def test_a_bad_selector_is_refused_in_the_servers_words(pods: Pods, namespace: str) -> None:
-    answer = pods.pods(namespace, "a in b", _soon())
+def test_a_bad_selector_is_refused_in_the_servers_words(api: Api, namespace: str) -> None:
+    answer = list_pods(api, namespace, "a in b", _soon())
     assert isinstance(answer, Unavailable)
     assert "answered 400 (BadRequest): " in answer.message
 
@@ -248,6 +249,6 @@ def test_who_may_not_list_is_told(
 ) -> None:
     """Anonymous is forbidden; a wrong token has its test in `test_tls`."""
     with connect(cluster.write_kubeconfig(tmp_path / "k", "")) as api:
-        answer = Pods(api).pods(namespace, "app=web", _soon())
+        answer = list_pods(api, namespace, "app=web", _soon())
     assert isinstance(answer, Unavailable)
     assert 'User "system:anonymous" cannot list' in answer.message

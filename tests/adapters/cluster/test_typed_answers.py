@@ -20,7 +20,7 @@ from autoscaler.kubernetes.discovery import ScalableKinds, ScalableResource, rea
 from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.failures import from_answer, typed
 from autoscaler.kubernetes.leases import Lease, LeaseCache, Leases
-from autoscaler.kubernetes.pods import PodCache, Pods, read_pod
+from autoscaler.kubernetes.pods import PodCache, list_pods, read_pod
 from autoscaler.kubernetes.rights import missing_rights
 from autoscaler.kubernetes.scale_cache import ScaleCache
 from autoscaler.kubernetes.scales import Scales
@@ -214,7 +214,7 @@ def pod(document: Any) -> None:
         pods = cache.pods("shop", "app=web") or ()
         assert [typed(one) for one in pods] == [*pods]
         refused(lambda: cache.apply(kind, document, "2"))  # noqa: B023 - called at once
-    listed = Pods(Answering({"items": [document], "metadata": {}}).api).pods("shop", "", 9e9)
+    listed = list_pods(Answering({"items": [document], "metadata": {}}).api, "shop", "", 9e9)
     check(listed[0] if isinstance(listed, tuple) and listed else None, Pod)
 
 

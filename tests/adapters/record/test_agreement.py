@@ -30,8 +30,8 @@ def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
     other = "shop/Deployment/api"
     record = kept(tmp_path, stretch(0, 100), stretch(100, 50, WITHIN), stretch(150, 250))
     kept(tmp_path, (other, stretch(7, 3)))
-    found = record.agreement_totals(0.0, BASE + 400)
-    assert found == {
+    found = record.agreement(None, 0.0, BASE + 400)
+    assert {key: one.totals for key, one in found.items()} == {
         WEB: {
             EQUAL: KindTotal(BASE, 350, 350, 2, 250),
             WITHIN: KindTotal(BASE + 100, 50, 50, 1, 50),
@@ -56,7 +56,7 @@ def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) ->
 
 def test_the_last_day_is_added_up_too(tmp_path: Path) -> None:
     record = kept(tmp_path, stretch(0, 2 * DAY), stretch(2 * DAY, 100, DIFFERENT))
-    totals = record.agreement_totals(0.0, BASE + 2 * DAY + 100)[WEB]
+    totals = record.agreement(None, 0.0, BASE + 2 * DAY + 100)[WEB].totals
     assert (totals[EQUAL].last_day, totals[DIFFERENT].last_day) == (DAY - 100, 100)
 
 
@@ -64,7 +64,7 @@ def test_a_stretch_that_continues_is_one(tmp_path: Path) -> None:
     for seconds in (60, 120):
         kept(tmp_path, stretch(0, seconds))
     record = kept(tmp_path, stretch(0, 180))
-    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL][1:] == (180, 180, 1, 180)
+    assert record.agreement(None, 0.0, BASE)[WEB].totals[EQUAL][1:] == (180, 180, 1, 180)
 
 
 def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
@@ -86,15 +86,15 @@ def test_what_is_too_old_goes_out(tmp_path: Path) -> None:
     record, time = kept(tmp_path, stretch(600, 1000)), Time()
     time.now = BASE + 1401
     with running(tmp_path, limits=Limits(max_age=800.0), time=time):
-        until(lambda: WITHIN not in record.agreement_totals(0.0, BASE)[WEB])
-    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL].begin == BASE + 600
+        until(lambda: WITHIN not in record.agreement(None, 0.0, BASE)[WEB].totals)
+    assert record.agreement(None, 0.0, BASE)[WEB].totals[EQUAL].begin == BASE + 600
 
 
 def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
     for number in (1, 2):
         with running(tmp_path) as writer:
             writer.put_agreement(WEB, stretch(0, 10 * number))
-    assert kept(tmp_path).agreement_totals(0.0, BASE)[WEB][EQUAL].seconds == 20
+    assert kept(tmp_path).agreement(None, 0.0, BASE)[WEB].totals[EQUAL].seconds == 20
 
 
 # -- an older file -------------------------------------------------------------------------------
@@ -106,9 +106,9 @@ def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA.version - 1}")
     with pytest.raises(RecordError, match="its tables have version"):
-        DirectoryRecord(tmp_path).agreement_totals(0.0, BASE)
+        DirectoryRecord(tmp_path).agreement(None, 0.0, BASE)
     record = kept(tmp_path, stretch(60, 20))
-    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL].seconds == 20
+    assert record.agreement(None, 0.0, BASE)[WEB].totals[EQUAL].seconds == 20
     (aside,) = tmp_path.glob(f"{DATABASE}.unreadable-*")
     with closing(sqlite3.connect(aside)) as connection:
         assert connection.execute("SELECT begin FROM agreement").fetchone() == (BASE,)

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import shifted
-from autoscaler.persistence.store import Saved, read_saved, releases
+from autoscaler.persistence.store import Resumption, read_saved, releases
 from autoscaler.persistence.store.releases import Release
 from tests.adapters.store.histories import nth
 from tests.adapters.store.opening import T0, Sayings, Time, running
@@ -27,8 +27,8 @@ def test_what_was_kept_is_what_is_read_back(tmp_path: Path) -> None:
         store.keep_breakers(STATES)
     assert breakers_in(tmp_path) == STATES
     saved = read_saved(tmp_path, Time().clocks)
-    assert isinstance(saved, Saved)
-    assert saved.resumption.breakers == STATES
+    assert isinstance(saved, Resumption)
+    assert saved.breakers == STATES
 
 
 def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from autoscaler.core.history import History, shifted
 from autoscaler.persistence.sqlite_files import set_aside
-from autoscaler.persistence.store import Saved, read_saved
+from autoscaler.persistence.store import Resumption, read_saved
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (
     ANEW,
@@ -314,9 +314,9 @@ def test_no_damage_stops_the_store(tmp_path: Path) -> None:
         assert sayings.states in ([True], [False, True]), sayings.all
 
 
-def found(directory: Path, time: Time) -> Saved:
+def found(directory: Path, time: Time) -> Resumption:
     saved = read_saved(directory, time.clocks)
-    assert isinstance(saved, Saved), saved
+    assert isinstance(saved, Resumption), saved
     return saved
 
 
@@ -326,12 +326,12 @@ def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
         store.keep([("a", nth(3), decided_at(3))])
         store.intend("b", nth(4)).result(10)
         live = found(tmp_path, time)
-    assert same(live.resumption.histories["a"], nth(3))
-    assert same(live.resumption.histories["b"], nth(4))
-    assert (live.path, live.time) == (tmp_path / DATABASE, T0)
+    assert same(live.histories["a"], nth(3))
+    assert same(live.histories["b"], nth(4))
+    assert live.saved_at == T0
     time.pass_(60.0)
     time.wall += 3600.0
-    later = found(tmp_path, time).resumption
+    later = found(tmp_path, time)
     with running(tmp_path, time=time) as (_, resumption):
         assert resumption == later
     assert later.histories == {"a": shifted(nth(3), 3600.0), "b": shifted(nth(4), 3600.0)}
@@ -341,7 +341,7 @@ def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
 def test_reading_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
     fill(tmp_path)
     before = (tmp_path / DATABASE).read_bytes()
-    assert isinstance(read_saved(tmp_path), Saved)
+    assert isinstance(read_saved(tmp_path), Resumption)
     assert (tmp_path / DATABASE).read_bytes() == before
     with running(tmp_path) as (_, resumption):
         assert resumption.earlier

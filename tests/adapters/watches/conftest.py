@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from autoscaler.core.target import Target
-from autoscaler.kubernetes import Api, WatchedCluster, connect
+from autoscaler.kubernetes import Api, WatchedCluster
 from autoscaler.kubernetes.watch_requests import WatchTimings
 from tests.adapters.watches.targets import SHOP, SLOW, Watch, watching
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import Script, WatchScript, deployment, listed
 from tests.worlds.controlplane.fixtures import if_available

@@ -18,7 +18,7 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, Target
-from autoscaler.kubernetes import Api, Pods, Scales, WatchedCluster
+from autoscaler.kubernetes import Api, Scales, WatchedCluster
 from autoscaler.kubernetes.watch_requests import WatchTimings
 from tests.worlds.cluster.cluster import Noting, eventually
 from tests.worlds.cluster.scripted import failure
@@ -89,7 +89,7 @@ def watching(
 ) -> Iterator[WatchedCluster]:
     said = [] if notes is None else notes
     before = set(threading.enumerate())
-    watched = WatchedCluster(api, Scales(api), Pods(api), observer=Noting(said), timings=pace)
+    watched = WatchedCluster(api, Scales(api), observer=Noting(said), timings=pace)
     watched.set_targets(tuple(targets))
     try:
         if synced:

@@ -11,7 +11,7 @@ from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
-from autoscaler.kubernetes import WatchedCluster, connect
+from autoscaler.kubernetes import WatchedCluster
 from tests.adapters.watches.targets import (
     BROKEN,
     SLOW,
@@ -27,6 +27,7 @@ from tests.adapters.watches.targets import (
     watching,
 )
 from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.scripted import Answer, failure, scale
 from tests.worlds.cluster.watch_script import (
     END,

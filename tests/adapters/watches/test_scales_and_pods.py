@@ -9,7 +9,7 @@ import pytest
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
-from autoscaler.kubernetes import Api, Pods, Scales, WatchedCluster
+from autoscaler.kubernetes import Api, Scales, WatchedCluster, list_pods
 from tests.adapters.watches.targets import (
     QUICK,
     WEB,
@@ -54,7 +54,7 @@ def _await_equality(at_hand: Callable[[], object], answered: Callable[[], object
 def _await_pods_of_list(watched: WatchedCluster, api: Api, namespace: str, selector: str) -> None:
     _await_equality(
         lambda: watched.cached_pods(namespace, selector),
-        lambda: Pods(api).pods(namespace, selector, soon()),
+        lambda: list_pods(api, namespace, selector, soon()),
     )
 
 

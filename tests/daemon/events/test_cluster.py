@@ -8,10 +8,10 @@ import pytest
 from autoscaler.core.decision import Event, ForeignChange
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.kubernetes import Api as ClusterApi
-from autoscaler.kubernetes import connect
 from autoscaler.kubernetes.events import Events
 from tests.daemon.events.happenings import FAILED, QUICK, RESCALED, reporting, result
 from tests.worlds.cluster.cluster import Json, eventually
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.roles import grant
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api

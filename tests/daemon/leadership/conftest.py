@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.kubernetes import Leases, connect
+from autoscaler.kubernetes import Leases
 from autoscaler.kubernetes.election import ElectionTimes
 from autoscaler.kubernetes.leadership import ElectionObserver, Leadership, Role
 from tests.daemon.leadership.audit import POLICY, Audit
 from tests.daemon.leadership.shop import Shop
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.controlplane.credentials import write_kubeconfig
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane

@@ -7,8 +7,9 @@ from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
-from autoscaler.kubernetes import Api, Failure, Scales, connect
+from autoscaler.kubernetes import Api, Failure, Scales
 from autoscaler.kubernetes.election import WriteGate
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, WEB, Script, at_once, within
 from tests.worlds.cluster.scripted import scale
 from tests.worlds.controlplane import workloads

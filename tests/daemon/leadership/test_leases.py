@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import clock
-from autoscaler.kubernetes import Failure, Lease, Leases, connect
+from autoscaler.kubernetes import Failure, Lease, Leases
 from autoscaler.kubernetes.election import LeaseRecord
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import Script
 from tests.worlds.cluster.scripted import Answer, failure
 from tests.worlds.controlplane.api import Api, Json

@@ -18,9 +18,10 @@ from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, Superseded, Written
-from autoscaler.kubernetes import Leases, Scales, connect
+from autoscaler.kubernetes import Leases, Scales
 from autoscaler.kubernetes.election import ElectionTimes
 from autoscaler.kubernetes.leadership import ElectionObserver, Leadership, Role
+from tests.worlds.cluster.connecting import connect
 
 _WRITE_SECONDS = 5.0
 _IDLE_SECONDS = 0.002

@@ -8,7 +8,8 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.kubernetes import Api, Scales, connect
+from autoscaler.kubernetes import Api, Scales
+from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 
 WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
