@@ -458,6 +458,6 @@ def test_the_document_shows_real_sentences() -> None:
     """Each line of the section's log is one of those above."""
     (section,) = re.findall(r"^## Extensions$(.*?)^## ", DOCUMENT, re.MULTILINE | re.DOTALL)
     shown = re.findall(r"\] shop/Deployment/\S+: (.*)$", section, re.MULTILINE)
-    assert len(shown) >= 5
+    assert len(shown) >= 3
     known = [told.partition(": ")[2] for _, told in SENTENCES]
     assert [line for line in shown if line not in known] == []
