@@ -157,7 +157,9 @@ class UnreachedCluster:
         return self._unchecked
 
     def cached_hpa(self, *_: object, **__: object) -> None:
-        """Return no HPA."""
+        """Return no HPA, no leadership, and nothing to wait for."""
+
+    leads_since = listing_anew = cached_hpa
 
     def write_scale(self, *_: object, **__: object) -> NotWritten:
         """Write nothing."""

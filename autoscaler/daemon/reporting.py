@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -348,7 +348,7 @@ class LogReporter(Reporter):
 
 
 class Reporters(Reporter):
-    """Several reporters as one; ``fault`` is told of a defect of one, which stops no other.
+    """Several reporters as one; all are told of a defect of one, which stops no other.
 
     Those of a cluster, such as of its Events, get only the results of its targets.
     """
@@ -356,11 +356,9 @@ class Reporters(Reporter):
     def __init__(
         self,
         reporters: Sequence[Reporter],
-        fault: Callable[[BaseException], None],
         of_clusters: Mapping[str, Reporter] = MappingProxyType({}),
     ) -> None:
         self._reporters = tuple(reporters)
-        self._fault = fault
         self._of_clusters = of_clusters
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
@@ -375,11 +373,12 @@ class Reporters(Reporter):
             try:
                 reporter.report(result)
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
-                self._fault(error)
+                self.fault(error)
 
     def fault(self, error: BaseException) -> None:
-        """Report a defect."""
-        self._fault(error)
+        """Report to each of them."""
+        for reporter in self._reporters:
+            reporter.fault(error)
 
     def breaker_changed(self, news: BreakerNews) -> None:
         """Report to each of them."""

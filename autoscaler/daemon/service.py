@@ -6,7 +6,7 @@ The main thread polls leadership, health and reloads.
 import gc
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from functools import partial
@@ -318,27 +318,15 @@ class MainLoop:
         telemetry.health.expect({slot.name: slot.period for slot in slots})
 
     def _ports(self, connections: Connections) -> Ports:
-        telemetry, clusters = self.telemetry, connections.clusters
         self._no_series.use(connections.prometheus)
-        fault, events = telemetry.announcements.fault, connections.events
-
-        def leads_since(name: str, namespace: str) -> float | None:
-            return clusters[name].gate.leads_since(namespace) if name in clusters else None
-
-        def listing_anew(name: str) -> Callable[[float], None] | None:
-            caches = clusters[name].caches if name in clusters else None
-            return None if caches is None or caches.is_current() else caches.wait_current
-
         return Ports(
             metrics=connections.prometheus,
             clusters={
-                **{name: one.caches for name, one in clusters.items()},
+                **{name: one.caches for name, one in connections.clusters.items()},
                 **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
             },
-            reporter=Reporters(self._reporters, fault, events),
+            reporter=Reporters(self._reporters, connections.events),
             history_store=self._memory.history_store,
-            leads_since=leads_since,
-            listing_anew=listing_anew,
         )
 
     def _sync(

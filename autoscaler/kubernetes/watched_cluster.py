@@ -14,6 +14,7 @@ from autoscaler.core.text import duration
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, Controlled, ListedAutoscalers
+from autoscaler.kubernetes.election import NEVER
 from autoscaler.kubernetes.pods import PodCache, is_indexable, list_pods
 from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import Key, ScaleCache
@@ -140,6 +141,14 @@ class WatchedCluster:
         self.attend()
         self._wait(min(deadline, self._wait_until), self._is_current)
         self.is_current()
+
+    def listing_anew(self) -> Callable[[float], None] | None:
+        """Return what waits for the new lists, while there are not all of them."""
+        return None if self.is_current() else self.wait_current
+
+    def leads_since(self, namespace: str) -> float | None:
+        """Return since when this process leads and may write there; None if it may not."""
+        return self._scales.gate.leads_since(namespace)
 
     def _scopes(self) -> list[WatchScopes[Any]]:
         with self._lock:
@@ -387,10 +396,14 @@ class UncachedCluster:
         self._others = others
         self.list_pods = partial(list_pods, api)
 
+    def leads_since(self, _: str) -> float:
+        """Return that a plan is made as by the one that leads."""
+        return NEVER
+
     def cached_scale(self, *_: object) -> None:
         """Return nothing."""
 
-    cached_pods = cached_scale
+    cached_pods = listing_anew = cached_scale
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return who controls an object, as it was listed."""

@@ -4,7 +4,6 @@ A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later,
 included.  None raises for what the network or a server does: failures are values.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -46,6 +45,15 @@ class Cluster(Protocol):
 
     No method ``cached_...`` waits; None means that it is not cached and has to be read.
     """
+
+    def leads_since(self, namespace: str) -> float | None:
+        """Return since when (`clock.steady`) this process may write there; None if it may not."""
+
+    def listing_anew(self) -> Callable[[float], None] | None:
+        """Return what waits until a deadline for the caches, if these are listed anew.
+
+        They are since this process stood still.
+        """
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Return the scale."""
@@ -193,11 +201,5 @@ class Ports:
     """By name (`Target.cluster`)."""
     reporter: Reporter
     history_store: HistoryStore = field(default_factory=NoHistoryStore)
-    leads_since: Callable[[str, str], float | None] = lambda *_: -math.inf
-    """Since when, by `clock.steady`, this process may write in a namespace of a cluster; None where
-    it may not."""
-    listing_anew: Callable[[str], Callable[[float], None] | None] = lambda _: None
-    """What waits until a deadline for the caches of a cluster, where these are listed anew since
-    this process stood still; None where they are current."""
     clock: Clock = clock
     """What decisions are made by."""

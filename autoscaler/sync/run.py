@@ -91,7 +91,7 @@ class SyncRun:
         """Sync every target, hand the histories to the store, and report the sum."""
         state, driver = self.state, self.driver
         for name in {target.cluster for target in self.targets}:
-            wait = self.ports.listing_anew(name)
+            wait = self.ports.clusters[name].listing_anew()
             if wait is not None:
                 call = partial(wait, self.begun + self.budget * _LIST_SHARE)
                 self.listed[name] = state.cluster_calls.reads[name].submit(_FIRST, "", call)
@@ -237,7 +237,7 @@ class SyncRun:
 
         What was read just after this process came to lead may lack what the leader before it wrote.
         """
-        since = self.ports.leads_since(target.cluster, target.namespace)
+        since = self.ports.clusters[target.cluster].leads_since(target.namespace)
         read = self.state.last_read.get(target.key, -math.inf)
         return since is not None and since + _WATCHED_WITHIN_SECONDS <= read
 
@@ -287,11 +287,11 @@ class SyncRun:
         if step.decision.in_shadow:
             return step.settled(NotWritten(NotWrittenReason.SHADOW))
         target, desired = step.rules.target, step.decision.desired
-        if self.ports.leads_since(target.cluster, target.namespace) is None:
+        cluster = self.ports.clusters[target.cluster]
+        if cluster.leads_since(target.namespace) is None:
             return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         yield self.state.histories.intend(target.key, step.intended(), self.as_of)
         ref, until = target.spec.scale_target_ref, self.write_deadline
-        cluster = self.ports.clusters[target.cluster]
         sending = self.state.cluster_calls.writes[target.cluster].submit(
             write_urgency(scale.spec_replicas, desired),
             target.namespace,

@@ -249,7 +249,7 @@ def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
 
     announced = Announced()
     with capture_logs() as lines:
-        reporters = Reporters([Broken(), told], announced.announcements.fault)
+        reporters = Reporters([Broken(), told, announced.announcements])
         reporters.report(result)
         reporters.fault(ValueError("another one"))
     assert len(told.results) == 2
@@ -263,8 +263,7 @@ def test_what_is_of_one_cluster_gets_only_its_results() -> None:
     told, eu, us = world(), Memory(), Memory()
     lines_of(told)
     (result,) = told.results
-    announced = Announced()
-    reporters = Reporters([told], announced.announcements.fault, {"eu": eu, "us": us})
+    reporters = Reporters([told], {"eu": eu, "us": us})
     for cluster in ("eu", "away"):
         reporters.report(replace(result, target=replace(result.target, cluster=cluster)))
     reporters.breaker_changed(BreakerNews(BreakerChange.ENDED, "", Trip(0, 1, 2, 3), 0, 3))

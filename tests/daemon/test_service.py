@@ -250,7 +250,7 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
         scale = ports.clusters[target.cluster].cached_scale("shop", target.spec.scale_target_ref)
         assert isinstance(scale, Unavailable)
         assert 'no context "none"' in scale.message
-        assert ports.leads_since("us", "shop") is None
+        assert ports.clusters["us"].leads_since("shop") is None
         assert loop._leaders()[1] == ClusterLeader("us", leading=False)
 
         del clusters[1]["context"]

@@ -73,8 +73,8 @@ def test_equal_selectors_in_two_clusters_share_no_pod(where: str, listed: bool) 
 def test_only_the_cluster_that_is_led_is_written() -> None:
     """Each has its own Lease."""
     eu, us = world(), cluster(2)
-    led = {"eu": None, "us": 0.0}
-    sync(replace(of_both(eu, us), leads_since=lambda name, _: led[name]), EU, US)
+    eu.leads = False
+    sync(of_both(eu, us), EU, US)
     assert (eu.written, us.written) == ([], [("shop/web", 3)])
     writes = {one.target.cluster: one.write for one in eu.results}
     assert writes["eu"] == NotWritten(NotWrittenReason.NOT_LEADING)
@@ -120,8 +120,8 @@ def test_a_cluster_that_is_listed_anew_is_waited_for_by_its_own_targets() -> Non
     def wait(_deadline: float) -> None:
         listed.wait(30)
 
-    ports = replace(of_both(eu, us), listing_anew={"us": wait}.get)
-    with syncer(ports) as made:
+    us.wait = wait
+    with syncer(of_both(eu, us)) as made:
         running = threading.Thread(target=made.sync, args=((US, EU), T0, 20.0))
         running.start()
         assert written.wait(5), "the target of the other cluster waited"

@@ -108,6 +108,8 @@ class Memory(Reporter, Cluster, MetricsReader):
     """Whether nothing is written."""
     servers: dict[str, MetricsReader] = field(default_factory=dict)
     """Those besides the default one, which is this."""
+    wait: Callable[[float], None] | None = None
+    """What waits for lists, where these are made anew."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @override
@@ -116,6 +118,14 @@ class Memory(Reporter, Cluster, MetricsReader):
             self.queried.append(promql)
         self.on_query.get(promql, lambda: None)()
         return self.answers[promql]
+
+    @override
+    def leads_since(self, namespace: str) -> float | None:
+        return self.led_from if self.leads else None
+
+    @override
+    def listing_anew(self) -> Callable[[float], None] | None:
+        return self.wait
 
     @override
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
@@ -200,7 +210,6 @@ class Memory(Reporter, Cluster, MetricsReader):
             {DEFAULT_CLUSTER: self},
             self,
             Kept(self),
-            lambda *_: self.led_from if self.leads else None,
         )
 
 

@@ -86,6 +86,14 @@ class SimulatedPorts(Cluster, MetricsReader):
         return self._by_selector[namespace, selector].workload.pods(self.time.now)
 
     @override
+    def leads_since(self, namespace: str) -> float:
+        return -math.inf
+
+    @override
+    def listing_anew(self) -> None:
+        """Its caches are current."""
+
+    @override
     def write_scale(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
@@ -99,7 +107,6 @@ class SimulatedPorts(Cluster, MetricsReader):
             {DEFAULT_CLUSTER: self},
             reporter,
             NoHistoryStore(),
-            lambda *_: -math.inf,
             clock=self.time,
         )
 
