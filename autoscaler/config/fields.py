@@ -405,9 +405,7 @@ def _is_host(form: re.Match[str]) -> bool:
 
 
 Url = Annotated[
-    str,
-    AfterValidator(_url),
-    matching(rf"^https?://{_HOST_PATTERN}(:[0-9]{{1,5}})?(/[^\s?#]*)?$"),
+    str, AfterValidator(_url), matching(rf"^https?://{_HOST_PATTERN}(:[0-9]{{1,5}})?(/[^\s?#]*)?$")
 ]
 HOSTNAME = "{hostname}"
 """What stands for the name of the host in the address that others reach us at."""
@@ -425,9 +423,7 @@ def _external_url(text: str) -> str:
 
 
 ExternalUrl = Annotated[
-    str,
-    AfterValidator(_external_url),
-    matching(r"^https?://([^\s?#@{}]|\{hostname\})+$"),
+    str, AfterValidator(_external_url), matching(r"^https?://([^\s?#@{}]|\{hostname\})+$")
 ]
 Listen = Annotated[
     Address, BeforeValidator(listen_address), matching(rf"^{_HOST_PATTERN}?:[0-9]{{1,5}}$")

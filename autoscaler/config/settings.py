@@ -60,9 +60,7 @@ LabelName = Annotated[
     ),
 ]
 ServerName = Annotated[
-    DnsLabel,
-    AfterValidator(_server_name),
-    matching(rf"^(?!{DEFAULT_SERVER}$){DNS_LABEL}$"),
+    DnsLabel, AfterValidator(_server_name), matching(rf"^(?!{DEFAULT_SERVER}$){DNS_LABEL}$")
 ]
 # The Lease object holds whole seconds, at least one.
 LeaseDuration = Annotated[float, BeforeValidator(TimeWithin(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]

@@ -323,11 +323,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             "two of them are called `{}`: give each a name of its own",
         ),
         *(
-            Rule(
-                key,
-                functools.partial(_unknown_cluster, key),
-                "`{}` is no name of `clusters`: {}",
-            )
+            Rule(key, functools.partial(_unknown_cluster, key), "`{}` is no name of `clusters`: {}")
             for key in ("cluster", "clusters")
         ),
         Rule(
@@ -382,8 +378,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             shown=True,
         ),
         form.any_of(
-            ("minReplicas", "maxReplicas"),
-            "gives no bound: write minReplicas, maxReplicas or both",
+            ("minReplicas", "maxReplicas"), "gives no bound: write minReplicas, maxReplicas or both"
         ),
         Rule(
             "minReplicas",

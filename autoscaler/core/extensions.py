@@ -95,10 +95,7 @@ class Extensions:
     fallback: Fallback | None = None
     pause: Pause | None = None
     schedules: tuple[Schedule, ...] = ()
-    mode: Mode = field(
-        default=Mode.LIVE,
-        metadata={"Mode": "shadow: decided, and never written"},
-    )
+    mode: Mode = field(default=Mode.LIVE, metadata={"Mode": "shadow: decided, and never written"})
     ignore_surge: bool = field(
         default=False, metadata={"Surge": "the pods of a rolling update's surge do not count"}
     )

@@ -63,12 +63,7 @@ def _activities_of(context: DecisionContext, history: History) -> Activities:
 
 
 def idle_in_force(
-    context: DecisionContext,
-    idle: Idle,
-    scale: Scale,
-    history: History,
-    *,
-    kept_awake: bool,
+    context: DecisionContext, idle: Idle, scale: Scale, history: History, *, kept_awake: bool
 ) -> tuple[IdleStatus, Activities, History]:
     """Return how the target stands with its rule, and the history with what is known of that.
 

@@ -12,11 +12,7 @@ from autoscaler.lab.options import PolicyTestOptions, RehearsalOptions, ReportOp
 
 @command("replay -c autoscaler.yaml --from '7d ago'", "replay -c autoscaler.yaml --csv load.csv")
 def replay(
-    config: ConfigFile,
-    output: Output = "text",
-    *,
-    options: RehearsalOptions,
-    report: ReportOptions,
+    config: ConfigFile, output: Output = "text", *, options: RehearsalOptions, report: ReportOptions
 ) -> int:
     """Replay a time that has passed as this configuration would have gone through it.
 
@@ -38,8 +34,7 @@ def replay(
 @command("compare -c now.yaml -c new.yaml --from '7d ago'")
 def compare(
     configs: Annotated[
-        list[Path],
-        typer.Option("--config", "-c", metavar="FILE", help="Two of them or more."),
+        list[Path], typer.Option("--config", "-c", metavar="FILE", help="Two of them or more.")
     ],
     output: Output = "text",
     *,

@@ -39,11 +39,7 @@ _ALL = "all targets"
 
 
 def compare(
-    files: Sequence[Path],
-    options: RehearsalOptions,
-    report: ReportOptions,
-    *,
-    as_json: bool,
+    files: Sequence[Path], options: RehearsalOptions, report: ReportOptions, *, as_json: bool
 ) -> int:
     """Rehearse one time under each of several configurations, and print how they compare.
 

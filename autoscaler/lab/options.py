@@ -65,9 +65,7 @@ class RehearsalOptions:
     step: Annotated[
         float | None,
         _of_source(
-            "Between two points of Prometheus; default the sync period.",
-            "TIME",
-            parser=seconds_of,
+            "Between two points of Prometheus; default the sync period.", "TIME", parser=seconds_of
         ),
     ] = None
     cache: Annotated[

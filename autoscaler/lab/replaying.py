@@ -32,13 +32,7 @@ _IN_FULL = 5
 _GAP = "  "
 
 
-def replay(
-    file: Path,
-    options: RehearsalOptions,
-    report: ReportOptions,
-    *,
-    as_json: bool,
-) -> int:
+def replay(file: Path, options: RehearsalOptions, report: ReportOptions, *, as_json: bool) -> int:
     """Replay the targets of a configuration, and print what came of it; return the exit code.
 
     The code is 1 if some could not be rehearsed, or an interrupt has ended it before its end.

@@ -11,13 +11,7 @@ from tempfile import TemporaryFile
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from autoscaler import clock
-from autoscaler.cli.output import (
-    EXPLAINED_FROM,
-    ArgumentError,
-    CommandError,
-    aligned,
-    print_text,
-)
+from autoscaler.cli.output import EXPLAINED_FROM, ArgumentError, CommandError, aligned, print_text
 from autoscaler.cli.planning import query_sources
 from autoscaler.config import ConfigError, durations
 from autoscaler.config.documents import Location, path_of
@@ -128,10 +122,7 @@ def _timeline(one: Unmet) -> list[str]:
     rows = [_row(one.run, i) for i in range(first, min(last, len(one.run.counts)))]
     head, *lines = aligned([_HEADS, *rows], left=range(len(_HEADS)))
     marks = (">" if index == one.index else " " for index in range(first, first + len(rows)))
-    return [
-        f"    {head}",
-        *(f"  {mark} {line}" for mark, line in zip(marks, lines, strict=True)),
-    ]
+    return [f"    {head}", *(f"  {mark} {line}" for mark, line in zip(marks, lines, strict=True))]
 
 
 def _row(run: TargetRun, index: int) -> tuple[str, ...]:

@@ -185,12 +185,7 @@ class PrometheusReader:
             return self._failure(error, seconds).failure
 
     def _result(
-        self,
-        path: str,
-        query: Mapping[str, str],
-        convert: Convert[A],
-        method: str,
-        seconds: float,
+        self, path: str, query: Mapping[str, str], convert: Convert[A], method: str, seconds: float
     ) -> A:
         """Send one request, which ends in time; of the environment only proxies count."""
         until = clock.monotonic() + seconds

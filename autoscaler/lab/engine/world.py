@@ -243,10 +243,7 @@ class World:
     """Targets on one virtual clock, and the scale-down breaker of their servers."""
 
     def __init__(
-        self,
-        targets: Sequence[SimulatedTarget],
-        watcher: Watcher,
-        breaker: Breaker | None = None,
+        self, targets: Sequence[SimulatedTarget], watcher: Watcher, breaker: Breaker | None = None
     ) -> None:
         self.targets = targets
         self._watcher = watcher
@@ -255,10 +252,7 @@ class World:
         self.now = 0.0
 
     def run(
-        self,
-        begin: float,
-        end: float,
-        before: Callable[[float], object] = lambda _: None,
+        self, begin: float, end: float, before: Callable[[float], object] = lambda _: None
     ) -> Iterator[float]:
         """Sync all targets from ``begin`` up to ``end``; yield each instant after its syncs.
 

@@ -203,9 +203,7 @@ def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
 
 
 def _scanned(
-    targets: Sequence[Target],
-    wanted: Wanted,
-    fetched: Mapping[tuple[QueryKey, str], FetchedRange],
+    targets: Sequence[Target], wanted: Wanted, fetched: Mapping[tuple[QueryKey, str], FetchedRange]
 ) -> Iterator[ScannedQuery]:
     """Look at the samples of each metric, and of each other query, once."""
     seen: set[object] = set()

@@ -13,12 +13,7 @@ from autoscaler import clock
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
-from autoscaler.lab.engine.answers import (
-    AnswerChunk,
-    Answers,
-    RecordedSeries,
-    answers_from,
-)
+from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart, cut, read_part
 from autoscaler.lab.past.range_needs import RangeNeed, TimeGrid, Use
 from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix, MatrixSeries, matrix_of

@@ -64,9 +64,7 @@ def _instant(text: str) -> float:
 
 
 SeriesText = Annotated[
-    tuple[Item, ...],
-    BeforeValidator(_series),
-    WithJsonSchema({"type": ["string", "number"]}),
+    tuple[Item, ...], BeforeValidator(_series), WithJsonSchema({"type": ["string", "number"]})
 ]
 Begin = Annotated[
     float,
