@@ -2,8 +2,8 @@
 
 import io
 import json
-import logging
 from dataclasses import replace
+from logging import getLogger
 from typing import Any
 
 import pytest
@@ -17,11 +17,10 @@ from autoscaler.core.series import QueryFailure
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import Superseded
 from autoscaler.daemon import LogFormat, LogLevel
-from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter
 from tests.worlds.announced import Announced
-from tests.worlds.log import log_lines
+from tests.worlds.log import log_lines, logging
 from tests.worlds.memory import T0, Memory, answer, external
 
 CLOCK_SET = "clock_set"
@@ -120,10 +119,8 @@ def test_a_superseded_write_is_a_warning() -> None:
 
 def test_a_terminal_gets_readable_lines() -> None:
     """The console format is text, not JSON, with the same facts."""
-    stream = io.StringIO()
-    configure(LogLevel.INFO, LogFormat.CONSOLE, stream)
-    structlog.get_logger().info("started", targets=3)
-    structlog.reset_defaults()
+    with logging(LogFormat.CONSOLE) as stream:
+        structlog.get_logger().info("started", targets=3)
     assert "started" in stream.getvalue()
     assert "targets=3" in stream.getvalue()
     assert not stream.getvalue().startswith("{")
@@ -138,24 +135,21 @@ class _Closed(io.StringIO):
 
 def test_a_log_that_nobody_can_take_stops_nothing() -> None:
     """A closed pipe or a full disk loses lines, and raises nothing."""
-    configure(LogLevel.INFO, LogFormat.JSON, _Closed())
-    structlog.get_logger().info("started")
-    structlog.reset_defaults()
+    with logging(stream=_Closed()):
+        structlog.get_logger().info("started")
 
 
 def test_a_traceback_shows_no_values() -> None:
     """A defect is logged with its traceback, without the variables, which may be secrets."""
-    stream = io.StringIO()
-    configure(LogLevel.INFO, LogFormat.JSON, stream)
 
     def fail(token: str) -> None:
         raise ValueError(len(token))
 
-    try:
-        fail("hunter2")
-    except ValueError as error:
-        structlog.get_logger().error("fault", exc_info=error)
-    structlog.reset_defaults()
+    with logging() as stream:
+        try:
+            fail("hunter2")
+        except ValueError as error:
+            structlog.get_logger().error("fault", exc_info=error)
     line = json.loads(stream.getvalue())
     assert (line["event"], line["level"]) == ("fault", "error")
     assert line["exception"][0]["exc_type"] == "ValueError"
@@ -164,9 +158,8 @@ def test_a_traceback_shows_no_values() -> None:
 
 def test_equal_tracebacks_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three at once, then one in ten minutes with the number of the others; others are told."""
-    stream, now = io.StringIO(), 1000.0
+    now = 1000.0
     monkeypatch.setattr("autoscaler.clock.monotonic", lambda: now)
-    configure(LogLevel.INFO, LogFormat.JSON, stream)
 
     def fault(value: Any, *, group: bool = False) -> None:
         try:
@@ -175,34 +168,32 @@ def test_equal_tracebacks_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
             given = ExceptionGroup("faults", [error]) if group else error
             structlog.get_logger().error("fault", exc_info=given)
 
-    for number in range(50):
-        fault(f"x{number}", group=number % 2 == 1)
-    fault([])
-    structlog.get_logger().error("fault")
-    now += 601
-    fault("y")
-    structlog.reset_defaults()
+    with logging() as stream:
+        for number in range(50):
+            fault(f"x{number}", group=number % 2 == 1)
+        fault([])
+        structlog.get_logger().error("fault")
+        now += 601
+        fault("y")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line.get("untold") for line in lines] == [None, None, None, None, None, 47]
 
 
 def test_no_text_of_a_line_acts_on_a_terminal() -> None:
     """Neither a field, be it of our own line or a library's, nor the text of an exception."""
-    stream = io.StringIO()
-    configure(LogLevel.INFO, LogFormat.CONSOLE, stream)
     odd = "a\x1b[2J\u202e\nb" + "x" * 1_000_000
 
     def fail() -> None:
         raise OSError(odd)
 
-    log = structlog.get_logger()
-    log.warning("one", message=odd, problems=[odd], more={"of": odd})
-    logging.getLogger("library").warning(odd)
-    try:
-        fail()
-    except OSError:
-        log.exception("fault")
-    structlog.reset_defaults()
+    with logging(LogFormat.CONSOLE) as stream:
+        log = structlog.get_logger()
+        log.warning("one", message=odd, problems=[odd], more={"of": odd})
+        getLogger("library").warning(odd)
+        try:
+            fail()
+        except OSError:
+            log.exception("fault")
     lines = stream.getvalue().split("\n")
     assert [line for line in lines if not line.isprintable()] == []
     assert sum("x1b[2J" in line for line in lines) == 4

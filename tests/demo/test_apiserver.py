@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -57,24 +56,6 @@ def test_an_old_watch_expires(cluster: StandInCluster, asked: ClusterUnderTest) 
         (event,) = events
     assert event["type"] == "ERROR"
     assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
-
-
-def test_many_writers_one_wins_each_round(cluster: StandInCluster, asked: ClusterUnderTest) -> None:
-    cluster.store.create(DEPLOYMENTS, "default", deployment("web", 0))
-    wait_until(
-        "the controllers have written its status",
-        lambda: "status" in cluster.store.get(DEPLOYMENTS, "default", "web"),
-    )
-    path = f"{DEPLOYMENTS_PATH}/web/scale"
-    scale, together = asked.get(path).body, threading.Barrier(8)
-
-    def write(replicas: int) -> int:
-        with ClusterUnderTest(cluster.url, cluster.token) as own:
-            together.wait(20)
-            return own.request("PUT", path, {**scale, "spec": {"replicas": replicas}}).status
-
-    with ThreadPoolExecutor(8) as writers:
-        assert sorted(writers.map(write, range(1, 9))) == [200] + [409] * 7
 
 
 def test_a_namespace_goes_with_all_that_is_in_it(

@@ -1,24 +1,24 @@
 """What the demo's stand-in for a cluster answers as a real API server does."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from autoscaler import clock
-from autoscaler.core.observation import Scale
-from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.observation import Pod, Scale
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
-from autoscaler.demo.apiserver.objects import is_ready
 from autoscaler.kubernetes import Api, Failure, Lease, Leases, Scales, list_pods
 from autoscaler.kubernetes.discovery import REPLICAS, manager_of
 from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Reply, eventually
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
 from tests.worlds.cluster.connecting import connect
-
-WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
+from tests.worlds.cluster.manifests import WEB
 
 
 @pytest.fixture
@@ -37,10 +37,6 @@ def deploy(cluster: ClusterUnderTest, namespace: str, replicas: int) -> str:
 @pytest.fixture
 def web(cluster: ClusterUnderTest, namespace: str) -> str:
     return deploy(cluster, namespace, 2)
-
-
-def soon() -> float:
-    return clock.monotonic() + 10
 
 
 def scale_of(scales: Scales, namespace: str) -> Scale:
@@ -79,20 +75,19 @@ def test_a_count_of_zero_is_left_out(cluster: ClusterUnderTest, namespace: str) 
     assert read["status"] == {"replicas": 0, "selector": "app=web"}
 
 
-def test_a_count_of_somebody_else_stands(
-    cluster: ClusterUnderTest, api: Api, namespace: str, web: str
-) -> None:
+@pytest.mark.usefixtures("web")
+def test_of_many_writers_one_wins(api: Api, namespace: str) -> None:
     scales = Scales(api)
     scale = scale_of(scales, namespace)
-
-    def put() -> Reply:
-        body = cluster.get(f"{web}/scale").body | {"spec": {"replicas": 7}}
-        return cluster.request("PUT", f"{web}/scale", body)
-
-    # The controllers write the same object now and then.
-    assert eventually(put, lambda reply: reply.status != 409).status == 200
-    assert isinstance(scales.write(namespace, WEB, scale, 4, soon()), Superseded)
-    assert scale_of(scales, namespace).spec_replicas == 7
+    with ThreadPoolExecutor(8) as pool:
+        write = partial(scales.write, namespace, WEB, scale, deadline=soon())
+        outcomes = list(pool.map(lambda count: write(replicas=count), range(3, 11)))
+    written = [outcome for outcome in outcomes if isinstance(outcome, Written)]
+    others = [outcome for outcome in outcomes if isinstance(outcome, Superseded)]
+    assert (len(written), len(others)) == (1, 7)
+    count = written[0].scale.spec_replicas
+    assert {outcome.scale.spec_replicas for outcome in others} == {count}
+    assert scale_of(scales, namespace).spec_replicas == count
 
 
 def test_a_missing_object_is_told_by_a_status(cluster: ClusterUnderTest, namespace: str) -> None:
@@ -137,11 +132,13 @@ def test_of_two_writers_of_a_lease_one_wins(api: Api, namespace: str) -> None:
     assert leases.read(soon()) is None
     made = leases.write(record, None, soon())
     assert isinstance(made, Lease)
-    assert isinstance(leases.write(LeaseRecord("c", 15, 1.0, 1.0), made, soon()), Lease)
+    first = leases.write(LeaseRecord("c", 15, 1.0, 1.0), made, soon())
+    assert isinstance(first, Lease)
     for over in (None, made):
         refused = leases.write(LeaseRecord("b", 15, 2.0, 2.0), over, soon())
         assert isinstance(refused, Failure)
         assert refused.status == 409
+    assert leases.read(soon()) == first
 
 
 def lease(name: str, **labels: str) -> Json:
@@ -186,17 +183,17 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
     assert versions == sorted(set(versions))
 
 
-def test_pods_are_selected_by_their_labels(api: Api, namespace: str, web: str) -> None:
-    assert web
+def listed(api: Api, namespace: str, selector: str = "app=web") -> tuple[Pod, ...]:
+    answer = list_pods(api, namespace, selector, soon())
+    assert isinstance(answer, tuple), answer
+    return answer
 
-    def listed(space: str, selector: str) -> list[str]:
-        answer = list_pods(api, space, selector, soon())
-        assert isinstance(answer, tuple), answer
-        return [pod.name for pod in answer]
 
-    assert eventually(lambda: len(listed(namespace, "app=web")), lambda count: count == 2)
-    assert len(listed(namespace, "app in (api,web),tier!=front")) == 2
-    assert listed(namespace, "app=api") == listed("default", "app=web") == []
+@pytest.mark.usefixtures("web")
+def test_pods_are_selected_by_their_labels(api: Api, namespace: str) -> None:
+    assert eventually(lambda: len(listed(api, namespace)), lambda count: count == 2)
+    assert len(listed(api, namespace, "app in (api,web),tier!=front")) == 2
+    assert listed(api, namespace, "app=api") == listed(api, "default") == ()
     assert not isinstance(list_pods(api, namespace, "a in b", soon()), tuple)
 
 
@@ -241,29 +238,30 @@ def test_bookmarks_tell_how_far_a_watch_is(cluster: ClusterUnderTest, namespace:
     assert int(bookmarks[-1]["metadata"]["resourceVersion"]) > int(version)
 
 
-def _pods(cluster: ClusterUnderTest, namespace: str) -> list[Json]:
-    reply = cluster.get(manifests.pods(namespace), labelSelector="app=web")
-    assert reply.status == 200
-    items: list[Json] = reply.body["items"]
-    return items
-
-
-def test_pods_follow_the_count_up_and_down(cluster: ClusterUnderTest, namespace: str) -> None:
-    path = deploy(cluster, namespace, 1)
+def test_pods_follow_the_count_up_and_down(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
+    began, path = time.time(), deploy(cluster, namespace, 1)
     cluster.patch(f"{path}/scale", {"spec": {"replicas": 3}})
     pods = eventually(
-        lambda: _pods(cluster, namespace), lambda pods: len(pods) == 3 and all(map(is_ready, pods))
+        lambda: listed(api, namespace),
+        lambda pods: len(pods) == 3 and all(pod.ready is ConditionStatus.TRUE for pod in pods),
     )
     for pod in pods:
-        (ready,) = (one for one in pod["status"]["conditions"] if one["type"] == "Ready")
-        assert pod["status"]["phase"] == "Running"
-        began, became = pod["metadata"]["creationTimestamp"], ready["lastTransitionTime"]
-        assert began <= pod["status"]["startTime"] <= became
-        container = pod["spec"]["containers"][0]
-        assert container["resources"]["requests"] == {"cpu": "250m", "memory": "64Mi"}
+        assert pod.name.startswith("web-")
+        assert pod.phase == "Running"
+        assert not pod.deleted
+        assert pod.start_time is not None
+        assert pod.ready_transition is not None
+        # The API's times are whole seconds.
+        assert began - 1 <= pod.start_time <= pod.ready_transition <= time.time()
+        [container] = pod.requests.containers
+        assert container.name == "main"
+        assert container.requests == {"cpu": 250_000_000, "memory": 64 * 2**20 * 10**9}
+    assert len({id(pod.requests) for pod in pods}) == 1
     eventually(lambda: cluster.get(path).body["status"].get("readyReplicas"), lambda n: n == 3)
     assert cluster.get(f"{path}/scale").body["status"]["replicas"] == 3
 
     cluster.patch(f"{path}/scale", {"spec": {"replicas": 1}})
-    eventually(lambda: len(_pods(cluster, namespace)), lambda count: count == 1)
+    eventually(lambda: len(listed(api, namespace)), lambda count: count == 1)
     eventually(lambda: cluster.get(f"{path}/scale").body["status"]["replicas"], lambda n: n == 1)

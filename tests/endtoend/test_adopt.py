@@ -12,7 +12,8 @@ import pytest
 
 from tests.endtoend.conftest import HpaWorld
 from tests.worlds.cluster import others
-from tests.worlds.controlplane.api import Api, Json
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Json
 from tests.worlds.counts import Counts
 from tests.worlds.daemon import DaemonProcess, Document, command, external, write_config
 from tests.worlds.forking import Program
@@ -169,20 +170,6 @@ LONG_AGO, LONG_AGO_AND_MORE = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"
 LATER = "2100-01-01T00:00:00Z"
 
 
-def define_scaled_objects(api: Api) -> None:
-    """Define KEDA's resource as far as it is needed."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version: Json = {"name": "v1alpha1", "served": True, "storage": True}
-    version["subresources"] = {"status": {}}
-    names = {"plural": "scaledobjects", "singular": "scaledobject", "kind": "ScaledObject"}
-    spec: Json = {"group": "keda.sh", "names": names, "scope": "Namespaced"}
-    spec["versions"] = [{**version, "schema": {"openAPIV3Schema": schema}}]
-    definition = {"metadata": {"name": "scaledobjects.keda.sh"}, "spec": spec}
-    api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-    path = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects"
-    wait_until("KEDA's resource is served", lambda: api.healthy(path))
-
-
 HPA = 'HorizontalPodAutoscaler "hpa-of-held"'
 REPLICAS = {
     "steady": 3,
@@ -236,7 +223,8 @@ class Journey:
 def journey(bed: Bed) -> Iterator[Journey]:
     """Let targets go over and back, once for all tests."""
     world, file = bed.world, bed.world.folder / "all.targets.yaml"
-    define_scaled_objects(world.api)
+    scaled_objects = workloads.free_definition("keda.sh", "ScaledObject", "v1alpha1")
+    workloads.serve(world.api, scaled_objects)
     for name, replicas in REPLICAS.items():
         bed.want(name, LOADS[name])
         world.deploy(name, replicas=replicas if name in SPECS else min(replicas, 1))

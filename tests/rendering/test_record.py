@@ -1,18 +1,14 @@
 """The log, the page of the targets and `plan -o json` say the same of a decision."""
 
-import io
 import json
 from typing import Any
 
 import pytest
-import structlog
 from pydantic import TypeAdapter
 
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.daemon import LogFormat, LogLevel
-from autoscaler.daemon.logs import configure
-from autoscaler.daemon.reporting import LogReporter
+from autoscaler.daemon import LogLevel
 from autoscaler.rendering.answers import (
     ChangeList,
     Decision,
@@ -30,6 +26,7 @@ from tests.rendering.test_extension_words import IDLE, NOTHING, OFFICE_HOURS, lo
 from tests.rendering.test_instant import KEY, recorded
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
 from tests.telemetry.results import NOW, metrics_of
+from tests.worlds.log import log_of
 from tests.worlds.record import synced as result
 
 Json = dict[str, Any]
@@ -55,11 +52,7 @@ OF_THE_PAGE = {"namespace", "kind", "name", "since", "lastSync"}
 
 def logged(result: SyncResult) -> Json:
     """Return the line of a result, with its keys in camelCase."""
-    stream = io.StringIO()
-    configure(LogLevel.DEBUG, LogFormat.JSON, stream)
-    LogReporter().report(result)
-    structlog.reset_defaults()
-    line: Json = json.loads(stream.getvalue(), object_pairs_hook=camel)
+    line: Json = json.loads(log_of([result], LogLevel.DEBUG), object_pairs_hook=camel)
     # These two stages have keys of their own; the reason is written for people.
     return {key: line[key] for key in line.keys() - {"stabilize", "limit", "reason", "time"}}
 

@@ -48,19 +48,6 @@ def base_config() -> Config:
     return load(BASE / "autoscaler.yaml", lambda: "autoscaler")
 
 
-def define_pod_monitors(api: Api) -> Json:
-    """Let the server know PodMonitors, with whatever they say."""
-    definition = workloads.definition("monitoring.coreos.com", "PodMonitor", {}, {})
-    (version,) = definition["spec"]["versions"]
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version["schema"] = {"openAPIV3Schema": anything}
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    api.create(path, definition)
-    served = "/apis/monitoring.coreos.com/v1/podmonitors"
-    wait_until("PodMonitors are served", lambda: api.healthy(served))
-    return definition
-
-
 def test_the_base_applies_and_its_pods_run(
     admin_api: Api,
     kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
@@ -86,7 +73,8 @@ def test_the_namespaced_variant_and_the_components_apply(
     admin_api: Api, applied: list[Json], tmp_path: Path
 ) -> None:
     """Without any object of the whole cluster but its namespace; each component adds one object."""
-    applied.append(define_pod_monitors(admin_api))
+    monitors = workloads.free_definition("monitoring.coreos.com", "PodMonitor")
+    applied.append(workloads.serve(admin_api, monitors))
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": "shop"}})
     applied.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     mine = overlay(

@@ -7,12 +7,10 @@ import pytest
 
 from autoscaler.config import LeaderElection
 from tests.service import kustomize
+from tests.worlds.cluster import manifests
 from tests.worlds.controlplane.api import Api, ApiError, Json
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.service_account import MANIFESTS, token_of
-
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
-
 
 pytestmark = pytest.mark.usefixtures("kustomize_program")
 
@@ -51,7 +49,7 @@ def test_a_cluster_that_is_served_has_the_rights_and_nothing_that_runs(
         *("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     }
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
-    leases, elsewhere = LEASES.format("scaled"), LEASES.format("default")
+    leases, elsewhere = map(manifests.leases, ("scaled", "default"))
     token = token_of(admin_api, "scaled")
     with Api(control_plane.url, token, control_plane.ca_file) as api:
         made = api.create(leases, {"metadata": {"name": "autoscaler"}})

@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -13,16 +14,27 @@ from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter
 
 
+@contextmanager
+def logging(
+    form: LogFormat = LogFormat.JSON,
+    level: LogLevel = LogLevel.INFO,
+    stream: io.StringIO | None = None,
+) -> Iterator[io.StringIO]:
+    """Log as the daemon does, to a stream that no terminal reads."""
+    stream = stream or io.StringIO()
+    configure(level, form, stream)
+    yield stream
+    structlog.reset_defaults()
+
+
 def log_of(
     results: Iterable[SyncResult], level: LogLevel = LogLevel.INFO, form: LogFormat = LogFormat.AUTO
 ) -> str:
-    """Return the lines about results, of which no terminal reads them."""
-    stream = io.StringIO()
-    configure(level, form, stream)
+    """Return the lines about results."""
     reporter = LogReporter()
-    for result in results:
-        reporter.report(result)
-    structlog.reset_defaults()
+    with logging(form, level) as stream:
+        for result in results:
+            reporter.report(result)
     return stream.getvalue()
 
 

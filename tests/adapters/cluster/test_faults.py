@@ -20,12 +20,12 @@ from tests.worlds.cluster.faults import (
     RESET,
     SLOW_DOWN,
     UNAVAILABLE,
-    WEB,
     Script,
     at_once,
     read_web,
     within,
 )
+from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure, scale
 from tests.worlds.waiting import SetByTheFirstWait, wait_until
 

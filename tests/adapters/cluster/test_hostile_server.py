@@ -24,7 +24,8 @@ from autoscaler.kubernetes.watch_requests import WatchStream
 from autoscaler.transport.answers import AnswerMemory, LineTooLong
 from autoscaler.transport.retries import FailureKind
 from tests.worlds.cluster.connecting import connect
-from tests.worlds.cluster.faults import WEB, within
+from tests.worlds.cluster.faults import within
+from tests.worlds.cluster.manifests import WEB
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.memory import T0, Memory, external
 from tests.worlds.memory import answer as load

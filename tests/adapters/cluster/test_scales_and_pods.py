@@ -1,32 +1,22 @@
 """Our adapters of the scale subresource and of pods on a cluster."""
 
 import re
-import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.core.observation import Pod, Scale, Unavailable
-from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
-from autoscaler.core.writes import Superseded, WriteFailed, Written
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.kubernetes import Api, Scales, list_pods
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually, soon
 from tests.worlds.cluster.connecting import connect
-
-WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
-CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
-
-
-def _soon() -> float:
-    return clock.monotonic() + 10
+from tests.worlds.cluster.manifests import CREW, WEB
 
 
 def _read(scales: Scales, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
-    scale = scales.read(namespace, ref, _soon())
+    scale = scales.read(namespace, ref, soon())
     assert isinstance(scale, Scale), scale
     return scale
 
@@ -60,7 +50,7 @@ def test_every_kind_is_read_and_written(
     scale = _read(scales, namespace, ref)
     assert (scale.spec_replicas, scale.selector) == (2, "app=web")
     assert scale.resource_version
-    outcome = scales.write(namespace, ref, scale, 3, _soon())
+    outcome = scales.write(namespace, ref, scale, 3, soon())
     assert isinstance(outcome, Written)
     assert outcome.scale.spec_replicas == 3
     assert cluster.get(f"{path.format(namespace)}/web").body["spec"]["replicas"] == 3
@@ -79,7 +69,7 @@ def test_a_custom_resource_is_found_by_discovery(
         assert (scale.spec_replicas, scale.status_replicas) == (4, 3)
         assert scale.selector == "crew=alpha"
     scale = _read(scales, namespace, CREW)
-    assert isinstance(scales.write(namespace, CREW, scale, 5, _soon()), Written)
+    assert isinstance(scales.write(namespace, CREW, scale, 5, soon()), Written)
     assert cluster.get(f"{path}/alpha").body["spec"]["size"] == 5
 
 
@@ -94,31 +84,18 @@ def test_a_change_of_another_field_is_no_obstacle(
 ) -> None:
     scale = _read(scales, namespace)
     cluster.patch(web, {"metadata": {"annotations": {"example.com/touched": "yes"}}})
-    outcome = scales.write(namespace, WEB, scale, 4, _soon())
+    outcome = scales.write(namespace, WEB, scale, 4, soon())
     assert isinstance(outcome, Written)
     assert outcome.scale.spec_replicas == 4
     body = cluster.get(web).body
     assert body["metadata"]["annotations"]["example.com/touched"] == "yes"
 
 
-def test_of_many_writers_one_wins(scales: Scales, namespace: str, web: str) -> None:
-    assert web
-    scale = _read(scales, namespace)
-    with ThreadPoolExecutor(8) as pool:
-        write = partial(scales.write, namespace, WEB, scale, deadline=_soon())
-        outcomes = list(pool.map(lambda count: write(replicas=count), range(3, 11)))
-    written = [outcome for outcome in outcomes if isinstance(outcome, Written)]
-    others = [outcome for outcome in outcomes if isinstance(outcome, Superseded)]
-    assert (len(written), len(others)) == (1, 7)
-    count = written[0].scale.spec_replicas
-    assert {outcome.scale.spec_replicas for outcome in others} == {count}
-
-
 def test_an_object_that_is_missing_is_named(scales: Scales, namespace: str) -> None:
     sentence = f'deployments.apps "web" not found in namespace "{namespace}"'
-    assert scales.read(namespace, WEB, _soon()) == Unavailable(sentence)
+    assert scales.read(namespace, WEB, soon()) == Unavailable(sentence)
     scale = Scale(1, 1, "app=web", "1")
-    assert scales.write(namespace, WEB, scale, 2, _soon()) == WriteFailed(sentence)
+    assert scales.write(namespace, WEB, scale, 2, soon()) == WriteFailed(sentence)
 
 
 @pytest.mark.usefixtures("crews")
@@ -154,7 +131,7 @@ def test_a_kind_that_cannot_be_scaled_is_explained(
     scales: Scales, namespace: str, api_version: str, kind: str, sentence: str
 ) -> None:
     ref = ScaleTargetRef(api_version, kind, "x")
-    assert scales.read(namespace, ref, _soon()) == Unavailable(sentence)
+    assert scales.read(namespace, ref, soon()) == Unavailable(sentence)
 
 
 def test_a_kind_that_comes_later_is_found(
@@ -163,7 +140,7 @@ def test_a_kind_that_comes_later_is_found(
     definition = manifests.crew_definition("boats")
     ref = ScaleTargetRef(f"boats.{manifests.CRD_GROUP}/v1", "Crew", "alpha")
     path = f"/apis/{ref.api_version}/namespaces/{namespace}/crews"
-    assert isinstance(scales.read(namespace, ref, _soon()), Unavailable)
+    assert isinstance(scales.read(namespace, ref, soon()), Unavailable)
     cluster.create(manifests.CRDS, definition)
     cluster.wait_served(path)
     cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": ref.api_version})
@@ -173,7 +150,7 @@ def test_a_kind_that_comes_later_is_found(
     # Discovery may name the group for a moment longer.
     gone = re.compile("serves no (group|kind)")
     eventually(
-        lambda: scales.read(namespace, ref, _soon()),
+        lambda: scales.read(namespace, ref, soon()),
         lambda read: isinstance(read, Unavailable) and bool(gone.search(read.message)),
     )
 
@@ -186,37 +163,16 @@ def test_what_is_forbidden_is_said_in_the_servers_words(
     with connect(path) as api:
         reader = Scales(api)
         assert _read(reader, namespace).spec_replicas == 2
-        outcome = reader.write(namespace, WEB, scale, 9, _soon())
+        outcome = reader.write(namespace, WEB, scale, 9, soon())
     assert isinstance(outcome, WriteFailed)
     assert 'cannot update resource "deployments/scale" in API group "apps"' in outcome.message
     assert cluster.get(web).body["spec"]["replicas"] == 2
 
 
 def _list(api: Api, namespace: str, selector: str, page_size: int = 500) -> tuple[Pod, ...]:
-    answer = list_pods(api, namespace, selector, _soon(), page_size=page_size)
+    answer = list_pods(api, namespace, selector, soon(), page_size=page_size)
     assert isinstance(answer, tuple), answer
     return answer
-
-
-def test_pods_of_a_workload_are_read(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
-    began = time.time()
-    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 3))
-    found = eventually(
-        lambda: _list(api, namespace, "app=web"),
-        lambda found: len(found) == 3 and all(p.ready is ConditionStatus.TRUE for p in found),
-    )
-    for pod in found:
-        assert pod.name.startswith("web-")
-        assert pod.phase == "Running"
-        assert not pod.deleted
-        assert pod.start_time is not None
-        assert pod.ready_transition is not None
-        # The API's times are whole seconds.
-        assert began - 1 <= pod.start_time <= pod.ready_transition <= time.time()
-        [container] = pod.requests.containers
-        assert container.name == "main"
-        assert container.requests == {"cpu": 250_000_000, "memory": 64 * 2**20 * 10**9}
-    assert len({id(pod.requests) for pod in found}) == 1
 
 
 def test_every_page_is_read(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
@@ -239,7 +195,7 @@ def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, api: Api, namesp
 
 
 def test_a_bad_selector_is_refused_in_the_servers_words(api: Api, namespace: str) -> None:
-    answer = list_pods(api, namespace, "a in b", _soon())
+    answer = list_pods(api, namespace, "a in b", soon())
     assert isinstance(answer, Unavailable)
     assert "answered 400 (BadRequest): " in answer.message
 
@@ -249,6 +205,6 @@ def test_who_may_not_list_is_told(
 ) -> None:
     """Anonymous is forbidden; a wrong token has its test in `test_tls`."""
     with connect(cluster.write_kubeconfig(tmp_path / "k", "")) as api:
-        answer = list_pods(api, namespace, "app=web", _soon())
+        answer = list_pods(api, namespace, "app=web", soon())
     assert isinstance(answer, Unavailable)
     assert 'User "system:anonymous" cannot list' in answer.message

@@ -73,11 +73,6 @@ Watch = Callable[..., tuple[WatchScript, WatchedCluster, list[str]]]
 """The fixture `watch`: starts a script and its watches, and gives the notes that they make."""
 
 
-def soon() -> float:
-    """Return a deadline that no answer of a server at work comes near."""
-    return clock.monotonic() + 10
-
-
 @contextmanager
 def watching(
     api: Api,

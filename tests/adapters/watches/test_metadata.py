@@ -15,13 +15,13 @@ from tests.adapters.watches.targets import (
     await_scale,
     has_count,
     scale_of,
-    soon,
     target,
     watching,
 )
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually, soon
 from tests.worlds.cluster.clusters import crew_served
+from tests.worlds.cluster.manifests import CREW
 from tests.worlds.cluster.others import APPLY, set_count
 from tests.worlds.cluster.roles import READ_SCALES, await_granted, grant
 from tests.worlds.cluster.scripted import Answer
@@ -186,7 +186,7 @@ def test_the_latest_owner_of_the_field_is_taken(entries: object, manager: str) -
 
 # -- annotations -----------------------------------------------------------------------------------
 
-CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
+
 PAUSED = (("autoscaler/paused", "true"),)
 
 

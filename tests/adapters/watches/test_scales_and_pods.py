@@ -19,16 +19,14 @@ from tests.adapters.watches.targets import (
     has_count,
     names,
     scale_of,
-    soon,
     target,
     watch_threads,
     watching,
 )
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
 from tests.worlds.cluster.clusters import fresh_namespace
-
-CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
+from tests.worlds.cluster.manifests import CREW
 
 _EXPRESSIONS = [
     {"key": "tier", "operator": "NotIn", "values": ["z", "db"]},

@@ -8,21 +8,14 @@ import pytest
 from autoscaler import clock
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from tests.core.builders import BASE
-from tests.daemon.events.happenings import (
-    UID,
-)
+from tests.daemon.events.happenings import UID
 from tests.worlds.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script
 from tests.worlds.cluster.localserver import GREETING
 from tests.worlds.cluster.scripted import Answer, failure
 
 CREATED = Answer(201, {"kind": "Event"})
 FORBIDDEN = failure(403, "Forbidden", "events is forbidden")
-TERMINATING = failure(
-    403,
-    "Forbidden",
-    'events "web.1" is forbidden: unable to create new content in namespace shop',
-    causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}],
-)
+
 GONE = failure(404, "NotFound", 'events "web.1" not found', name="web.1")
 INVALID = failure(422, "Invalid", "Event is invalid")
 SHORT_OF_ROOM = failure(429, "TooManyRequests", "slow down")
@@ -101,7 +94,6 @@ def test_one_that_is_gone_is_created_anew(script: Script) -> None:
     ("answer", "fate"),
     [
         (FORBIDDEN, Fate.FORBIDDEN),
-        (TERMINATING, Fate.DROPPED),
         (GONE, Fate.DROPPED),
         (INVALID, Fate.DROPPED),
         (CONFLICT, Fate.DROPPED),

@@ -5,12 +5,12 @@ import socket
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale
-from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
 from autoscaler.kubernetes import Api, Failure, Scales
 from autoscaler.kubernetes.election import WriteGate
 from tests.worlds.cluster.connecting import connect
-from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, WEB, Script, at_once, within
+from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, Script, at_once, within
+from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import scale
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api as AdminApi
@@ -125,16 +125,15 @@ def test_what_may_not_be_sent_any_more_is_broken_off(
     """The gate shuts while the request is under way: the server gets no body, and does nothing."""
     path = workloads.collection("Deployment", namespace)
     admin_api.create(path, workloads.deployment("web", replicas=1))
-    ref = ScaleTargetRef("apps/v1", "Deployment", "web")
     with connect(control_plane.kubeconfig) as api:
-        seen = Scales(api).read(namespace, ref, clock.monotonic() + 10)
+        seen = Scales(api).read(namespace, WEB, clock.monotonic() + 10)
         assert isinstance(seen, Scale)
         deadline = clock.monotonic() + 10
         shut = Scales(api, Gate(FOR_EVER, OVER))
-        assert shut.write(namespace, ref, seen, 4, deadline) == NotWritten(
+        assert shut.write(namespace, WEB, seen, 4, deadline) == NotWritten(
             NotWrittenReason.NOT_LEADING
         )
         assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 1
-        outcome = Scales(api, Gate(FOR_EVER)).write(namespace, ref, seen, 4, deadline)
+        outcome = Scales(api, Gate(FOR_EVER)).write(namespace, WEB, seen, 4, deadline)
     assert isinstance(outcome, Written)
     assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 4

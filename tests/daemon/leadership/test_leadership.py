@@ -14,13 +14,13 @@ from autoscaler import clock
 from autoscaler.kubernetes.election import ElectionTimes
 from autoscaler.kubernetes.leadership import Leadership, Role
 from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK, Told
+from tests.worlds.cluster import manifests
 from tests.worlds.cluster.roles import grant
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.proxies.tcp import TcpProxy
 from tests.worlds.waiting import wait_until
 
 Stand = Callable[..., tuple[Leadership, Told]]
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 APART = ElectionTimes(lease_duration=5.0, renew_deadline=2.0, retry_period=0.2)
 """With time between the end of one and the beginning of another, in which a machine may pause."""
@@ -28,7 +28,7 @@ APART = ElectionTimes(lease_duration=5.0, renew_deadline=2.0, retry_period=0.2)
 
 @pytest.fixture
 def lease(namespace: str) -> str:
-    return f"{LEASES.format(namespace)}/autoscaler"
+    return f"{manifests.leases(namespace)}/autoscaler"
 
 
 def leads_for(leadership: Leadership, seconds: float) -> None:
@@ -112,7 +112,7 @@ def test_a_lease_that_is_deleted_or_annotated_stays_with_its_holder(
     leads_for(first, times.lease_duration + 0.5)
     found = admin_api.get(lease)
     assert found["metadata"]["uid"] != uid
-    assert found["spec"]["holderIdentity"] == "a"
+    assert (found["spec"]["holderIdentity"], found["spec"]["leaseTransitions"]) == ("a", 0)
     assert told.standings == [Role.LEADER]
     assert Role.LEADER not in others.standings
 
@@ -224,7 +224,7 @@ def test_a_lease_that_is_there_needs_no_right_to_make_one(
     stand: Stand, admin_api: Api, namespace: str
 ) -> None:
     """To get and update that one are enough, also when it has no spec yet."""
-    admin_api.create(LEASES.format(namespace), {"metadata": {"name": "autoscaler"}})
+    admin_api.create(manifests.leases(namespace), {"metadata": {"name": "autoscaler"}})
     _grant(admin_api, namespace, "elect", _rule("get", "update", names=["autoscaler"]))
     candidate, _ = stand("a", Role.LEADER, user="nobody")
     assert candidate.leading()

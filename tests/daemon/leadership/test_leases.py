@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.kubernetes import Failure, Lease, Leases
 from autoscaler.kubernetes.election import LeaseRecord
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import soon
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import Script
 from tests.worlds.cluster.scripted import Answer, failure
@@ -27,16 +28,7 @@ def leases(control_plane: ControlPlane, namespace: str) -> Iterator[Leases]:
 
 @pytest.fixture
 def path(namespace: str) -> str:
-    return f"{collection(namespace)}/autoscaler"
-
-
-def soon() -> float:
-    return clock.monotonic() + 10
-
-
-def collection(namespace: str) -> str:
-    """Return the path of a namespace's Leases."""
-    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    return f"{manifests.leases(namespace)}/autoscaler"
 
 
 def written(outcome: Lease | Failure | None) -> Lease:
@@ -63,19 +55,6 @@ def test_a_lease_is_made_read_and_written(admin_api: Api, leases: Leases, path: 
     assert renewed.record.version != made.record.version
 
 
-def test_only_one_of_two_writes_over_the_same_record(leases: Leases) -> None:
-    """409, as for the second of two that make it: the record is the first one's."""
-    made = written(leases.write(OURS, None, soon()))
-    again = leases.write(replace(OURS, holder="b_2"), None, soon())
-    assert isinstance(again, Failure)
-    assert again.status == 409
-    first = written(leases.write(replace(OURS, holder="c_3"), made, soon()))
-    second = leases.write(replace(OURS, holder="b_2"), made, soon())
-    assert isinstance(second, Failure)
-    assert second.status == 409
-    assert leases.read(soon()) == first
-
-
 def test_a_lease_that_was_deleted_is_not_written(admin_api: Api, leases: Leases, path: str) -> None:
     """404 or 409: a PUT over what is gone makes no Lease."""
     made = written(leases.write(OURS, None, soon()))
@@ -91,21 +70,13 @@ def test_a_lease_without_a_spec_is_nobodys(
 ) -> None:
     """As a manifest may make it; labels and what else it has stay when it is taken."""
     bare = {"metadata": {"name": "autoscaler", "labels": {"app": "autoscaler"}}}
-    admin_api.create(collection(namespace), bare)
+    admin_api.create(manifests.leases(namespace), bare)
     seen = written(leases.read(soon()))
     assert replace(seen.record, version="") == LeaseRecord()
     written(leases.write(OURS, seen, soon()))
     found = admin_api.get(path)
     assert found["metadata"]["labels"] == {"app": "autoscaler"}
     assert found["spec"]["holderIdentity"] == "a_1"
-
-
-def test_a_lease_is_given_back(admin_api: Api, leases: Leases, path: str) -> None:
-    """Its holder is empty then, which the server takes."""
-    made = written(leases.write(OURS, None, soon()))
-    freed = written(leases.write(LeaseRecord("", 1, WALL, WALL, 3), made, soon()))
-    assert freed.record.holder == ""
-    assert not admin_api.get(path)["spec"]["holderIdentity"]
 
 
 def test_a_duration_is_written_in_whole_seconds(leases: Leases) -> None:

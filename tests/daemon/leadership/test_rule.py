@@ -83,6 +83,7 @@ def test_who_saw_another_lead_begins_anew() -> None:
     """Also within the time that it had been given before."""
     one = leader(asked=100.0)
     one.observe(OTHERS, 101.0)
+    assert not one.leading(101.0)
     assert one.leads_since(101.0) is None
     one.record_written(OTHERS, 102.0)
     assert one.leads_since(103.0) == 102.0
@@ -126,14 +127,6 @@ def test_what_is_put_back_by_hand_is_a_change() -> None:
     takes_at(one, 115.0)
 
 
-def test_a_holder_that_sees_another_leads_no_more() -> None:
-    """At once, whatever time it had left."""
-    one = leader()
-    one.observe(OTHERS, 1.0)
-    assert not one.leading(1.0)
-    takes_at(one, 16.0)
-
-
 def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
     """The answer was cut: the holder sees its own record, and renews over it at once."""
     one = leader()
@@ -146,14 +139,6 @@ def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
     assert again == LeaseRecord("a", 15, WALL, WALL + 5, 0)
     one.record_written(again, 5.0)
     assert one.leading(14.9)
-
-
-def test_a_holder_whose_lease_was_deleted_makes_it_again() -> None:
-    """As long as it leads nobody else can have; it is the same holding, hence no transition."""
-    one = leader()
-    one.observe(None, 2.0)
-    assert one.leading(9.9)
-    assert one.next_record(2.0, WALL + 2) == LeaseRecord("a", 15, WALL, WALL + 2, 0)
 
 
 def test_a_follower_whose_lease_was_deleted_waits() -> None:

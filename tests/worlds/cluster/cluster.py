@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import requests
 
+from autoscaler import clock
 from autoscaler.transport import Observer
 from tests.worlds.controlplane.api import MERGE_PATCH
 from tests.worlds.controlplane.credentials import kubeconfig
@@ -136,6 +137,11 @@ class Noting(Observer):
         self._notes.append(f"good: {sentence}" if ok else sentence)
 
     events_changed = watch_changed
+
+
+def soon() -> float:
+    """Return a deadline that no answer of a server at work comes near."""
+    return clock.monotonic() + 10
 
 
 def eventually(look: Callable[[], T], wanted: Callable[[T], bool], seconds: float = 30.0) -> T:

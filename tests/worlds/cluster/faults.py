@@ -7,12 +7,11 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.kubernetes import Api, Scales
 from tests.worlds.cluster.connecting import connect
+from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 
-WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
 CONFLICT = failure(409, "Conflict", "the object has been modified", name="web")
 SLOW_DOWN = failure(429, "TooManyRequests", "too many requests, please try again later")
 BROKEN = failure(500, "InternalError", "etcdserver: leader changed")

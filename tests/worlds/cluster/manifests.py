@@ -1,5 +1,6 @@
 """Objects that the tests create, and where."""
 
+from autoscaler.core.spec import ScaleTargetRef
 from tests.worlds.cluster.cluster import Json
 from tests.worlds.controlplane import workloads
 
@@ -7,6 +8,9 @@ NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRD_GROUP = "contract.example.com"
 _CONTAINERS = {"main": {"cpu": "250m", "memory": "64Mi"}}
+
+WEB = ScaleTargetRef("apps/v1", "Deployment", "web")
+CREW = ScaleTargetRef(f"{CRD_GROUP}/v1", "Crew", "alpha")
 
 
 def deployments(namespace: str) -> str:

@@ -14,11 +14,10 @@ from functools import partial
 import pytest
 
 from tests.worlds.controlplane import binaries, workloads
-from tests.worlds.controlplane.api import Api, ApiError
+from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
-from tests.worlds.waiting import wait_until
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -78,21 +77,7 @@ def namespace(admin_api: Api) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def fleet_kind(admin_api: Api) -> str:
     """Define a custom resource with the subresource scale, and return its kind once served."""
-    definition = workloads.fleet_definition()
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    admin_api.create(path, definition)
-
-    def served() -> bool:
-        try:
-            admin_api.get(workloads.collection("Fleet", "default"))
-        except ApiError as error:
-            # 404 until it is served, then 429 until its storage is ready.
-            if error.status not in {404, 429}:
-                raise
-            return False
-        return True
-
-    wait_until("the custom resource is served", served)
+    workloads.serve(admin_api, workloads.fleet_definition())
     return "Fleet"
 
 

@@ -7,7 +7,8 @@ mapping requests nothing.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tests.worlds.controlplane.api import Json
+from tests.worlds.controlplane.api import Api, Json
+from tests.worlds.waiting import wait_until
 
 Containers = Mapping[str, Mapping[str, str]]
 
@@ -94,6 +95,23 @@ def definition(group: str, kind: str, spec: Json, status: Json, scale: Sequence[
             ],
         },
     }
+
+
+def free_definition(group: str, kind: str, version: str = "v1") -> Json:
+    """Return a CustomResourceDefinition whose objects may say anything."""
+    made = definition(group, kind, {}, {})
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    made["spec"]["versions"][0] |= {"name": version, "schema": {"openAPIV3Schema": anything}}
+    return made
+
+
+def serve(api: Api, definition: Json) -> Json:
+    """Define a custom resource, wait until it is served, and return its definition."""
+    api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    spec = definition["spec"]
+    path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+    wait_until(f"{path} is served", lambda: api.healthy(path))
+    return definition
 
 
 def fleet_definition() -> Json:
