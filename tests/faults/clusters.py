@@ -14,6 +14,7 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster, deployment
 from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
+from benchmarks.processes import status
 from tests.worlds.certificates import KeyPair, of_loopback, self_signed
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.daemon import DaemonProcess, Document, Line, external, target, write_config
@@ -180,10 +181,7 @@ class Fleet:
         return most
 
     def memory(self) -> float:
-        status = Path(f"/proc/{self.daemon.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+([0-9]+) kB", status)
-        assert found is not None
-        return int(found[1]) / 1024
+        return status(self.daemon.pid)["VmRSS"] / 1024
 
 
 def _off_grid(one: float, other: float) -> float:

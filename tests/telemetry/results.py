@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Saturation
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle, Mode
-from autoscaler.core.history import History, ScaleEvent
+from autoscaler.core.history import Contention, History, ScaleEvent
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -34,8 +34,12 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteOutcome
-from autoscaler.telemetry.health import Health
+from autoscaler.core.writes import WriteOutcome, Written
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.service_manager import Notifier
+from autoscaler.persistence.record import Status
+from autoscaler.sync.breakers import BreakerStatus
+from autoscaler.telemetry.health import Component, Health
 from autoscaler.telemetry.metrics import Metrics
 from tests.core.builders import average, behavior, external, pods_policy, rules, values
 
@@ -111,6 +115,7 @@ def saturated(name: str = "saturated") -> SyncResult:
     return replace(result, decision=replace(result.decision, saturation=lasting))
 
 
+EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
 FAILED = Gap(GapKind.ERROR, "no answer")
 ASLEEP = Extensions(idle=Idle(0, 60.0))
 FALLBACK = Extensions(fallback=Fallback(6, 1))
@@ -135,6 +140,32 @@ def metrics_of(*results: SyncResult, health: Health | None = None) -> Metrics:
     metrics.states.set_targets([result.target for result in results])
     for result in results:
         metrics.report(result)
+    return metrics
+
+
+def busy(health: Health) -> Metrics:
+    """Return the metrics of a daemon to which all sorts of things have happened."""
+    held = History(contention=Contention(3, 0, (1.0, 2.0, 3.0)))
+    metrics = metrics_of(
+        result_of(target_of("ok"), values(600), write=Written(Scale(6, 6, "app=web"))),
+        result_of(target_of("blocked"), EMPTY),
+        result_of(target_of("at-max", maximum=4), values(6000)),
+        result_of(target_of("held"), values(600), history=held, now=4.0),
+        result_of(target_of("returned"), ranges=(120.0,)),
+        result_of(target_of("stabilized"), values(30)),
+        *extended(),
+        rate_limited(),
+        saturated(),
+        health=health,
+    )
+    metrics.record = lambda: Status(size=2**20, dropped=0, oldest=NOW - 3600)
+    metrics.breakers = lambda: [BreakerStatus("", NOW + 1e9, 380, 500)]
+    metrics.instruments.leads(leading=True)
+    for name in Component:
+        health.report(name, ok=True, message="well")
+    observer = Announcements(health, metrics.instruments, Notifier({}))
+    observer.prometheus_request("", "503", 0.2)
+    observer.of_cluster("").kubernetes_request("PUT", "409", 0.2)
     return metrics
 
 

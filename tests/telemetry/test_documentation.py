@@ -4,11 +4,9 @@ import re
 
 import pytest
 
-from autoscaler.core.history import Contention, History
-from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry import metric_catalog
+from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metric_catalog import MetricKind
-from tests.core.builders import values
 from tests.telemetry.queries import (
     ALERTS,
     DOCUMENT,
@@ -24,14 +22,11 @@ from tests.telemetry.queries import (
 )
 from tests.telemetry.results import (
     FORMATS,
-    NOW,
     OPENMETRICS,
-    extended,
+    busy,
     families_of,
     metrics_of,
-    rate_limited,
     result_of,
-    saturated,
     target_of,
 )
 
@@ -65,21 +60,8 @@ def test_the_documents_table_is_the_codes() -> None:
 @pytest.mark.parametrize("accept", FORMATS)
 def test_the_page_is_what_the_table_says(accept: str) -> None:
     """Each metric of the table is on the page with its type, labels and meaning, and no other."""
-    held = History(contention=Contention(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
-    metrics = metrics_of(
-        rate_limited(),
-        result_of(target_of("stabilized"), values(30)),
-        result_of(target_of("held"), values(600), history=held),
-        result_of(target_of("returned"), ranges=(120.0,)),
-        saturated(),
-        *extended(),
-    )
-    metrics.breakers = lambda: [BreakerStatus("", NOW + 60, 380, 500)]
-    metrics.instruments.leads(leading=True)
-    metrics.instruments.asked_prometheus("", "200", 0.1)
-    metrics.instruments.asked_kubernetes("", "GET", "200", 0.1)
     shown = {}
-    for family in families_of(metrics, accept).values():
+    for family in families_of(busy(Health()), accept).values():
         if family.name.startswith("autoscaler_"):
             name = family.name + ("_total" if family.type == "counter" else "")
             labels = {label for one in family.samples for label in one.labels} - {"le"}

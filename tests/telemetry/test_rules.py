@@ -9,29 +9,11 @@ from typing import Any
 
 import pytest
 
-from autoscaler.core.history import Contention, History
-from autoscaler.core.observation import Scale
-from autoscaler.core.writes import Written
-from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.service_manager import Notifier
-from autoscaler.persistence.record import Status
-from autoscaler.sync.breakers import BreakerStatus
-from autoscaler.telemetry.health import Component, Health
-from autoscaler.telemetry.metrics import Metrics
+from autoscaler.telemetry.health import Health
 from autoscaler.web.listener import Listener
 from autoscaler.web.site import Site, application
-from tests.core.builders import values
 from tests.telemetry.queries import ALERTS, AS_HPA, alert_expressions, dashboard_expressions, rules
-from tests.telemetry.results import (
-    NOW,
-    extended,
-    metrics_of,
-    rate_limited,
-    result_of,
-    saturated,
-    target_of,
-)
-from tests.telemetry.test_target_series import EMPTY
+from tests.telemetry.results import busy
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.prometheus.fixtures import StartPrometheus
 from tests.worlds.prometheus.server import PrometheusServer, required_program
@@ -54,32 +36,6 @@ def test_the_rules_come_to_what_they_should(name: str) -> None:
     command = [required_program("promtool"), "test", "rules", str(timelines)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def busy(health: Health) -> Metrics:
-    """Return the metrics of a daemon to which all sorts of things have happened."""
-    held = History(contention=Contention(3, 0, (1.0, 2.0, 3.0)))
-    metrics = metrics_of(
-        result_of(target_of("ok"), values(600), write=Written(Scale(6, 6, "app=web"))),
-        result_of(target_of("blocked"), EMPTY),
-        result_of(target_of("at-max", maximum=4), values(6000)),
-        result_of(target_of("held"), values(600), history=held, now=4.0),
-        result_of(target_of("returned"), ranges=(120.0,)),
-        result_of(target_of("stabilized"), values(30)),
-        *extended(),
-        rate_limited(),
-        saturated(),
-        health=health,
-    )
-    metrics.record = lambda: Status(size=2**20, dropped=0, oldest=NOW - 3600)
-    metrics.breakers = lambda: [BreakerStatus("", NOW + 1e9, 380, 500)]
-    metrics.instruments.leads(leading=True)
-    for name in Component:
-        health.report(name, ok=True, message="well")
-    observer = Announcements(health, metrics.instruments, Notifier({}))
-    observer.prometheus_request("", "503", 0.2)
-    observer.of_cluster("").kubernetes_request("PUT", "409", 0.2)
-    return metrics
 
 
 def asked(server: PrometheusServer, path: str, **parameters: str) -> Any:

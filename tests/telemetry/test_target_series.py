@@ -8,8 +8,6 @@ import pytest
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Mode, Schedule
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import (
-    Gap,
-    GapKind,
     OpenWindow,
     PodSamples,
     Reading,
@@ -38,6 +36,7 @@ from tests.core.builders import (
 )
 from tests.telemetry.results import (
     ASLEEP,
+    EMPTY,
     FORMATS,
     NOW,
     extended,
@@ -50,7 +49,6 @@ from tests.telemetry.results import (
     target_of,
 )
 
-EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
 QUEUE, JOBS = external(average("30")), external(average("45"), "jobs")
 DAY = Schedule("day", "0 8 * * *", "0 18 * * *", "UTC", 5, 8)
 CONTESTED = History(contention=Contention(3, 0, (NOW - 30, NOW - 20, NOW - 10)))

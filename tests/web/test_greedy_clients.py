@@ -4,7 +4,6 @@ What they can make it hold in memory is measured of a process of its own.
 """
 
 import multiprocessing
-import re
 import socket
 import threading
 from collections import Counter
@@ -13,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +19,9 @@ from autoscaler import clock
 from autoscaler.telemetry.health import Health
 from autoscaler.web.answering import Page
 from autoscaler.web.listener import MOST_CONNECTIONS, MOST_OF_ONE_CLIENT, ConnectionLimits, Listener
+from benchmarks.processes import status
 from tests.telemetry.results import many, metrics_of
-from tests.web.test_listener import HOST, Slow, get, listening, site_of
+from tests.web.test_listener import HOST, Slow, connections, get, listening, site_of
 from tests.worlds.waiting import wait_until
 
 
@@ -176,16 +175,6 @@ def test_probes_are_answered_while_nobody_reads_the_large_pages() -> None:
         assert all(answered(listener) for _ in range(10))
 
 
-def connections(held: ExitStack, port: int, address: str, number: int) -> list[socket.socket]:
-    """Open connections from an address of the loopback network, until the end of ``held``."""
-    return [
-        held.enter_context(
-            socket.create_connection((HOST, port), timeout=20, source_address=(address, 0))
-        )
-        for _ in range(number)
-    ]
-
-
 def answered(listener: Listener) -> bool:
     try:
         return get(listener, "/livez")[0].status == 200
@@ -202,7 +191,8 @@ def sent(listener: Listener, request: bytes) -> bytes:
 
 # -- memory ----------------------------------------------------------------------------------------
 
-_LITTLE, _THREE_PAGES = 24 << 20, 64 << 20
+_LITTLE, _THREE_PAGES = 24 << 10, 64 << 10
+"""In KiB."""
 _ADDRESSES = [f"127.0.1.{number}" for number in (1, 2, 3, 4)]
 """From each of them come as many clients as are answered at once."""
 
@@ -225,22 +215,15 @@ def grows_less_than(most: int, targets: int = 0) -> Iterator[list[socket.socket]
     theirs.close()
     with ours, ExitStack() as held:
         port = ours.recv()
-        before = _peak(process.pid)
+        before = status(process.pid or 0)["VmHWM"]
         yield [
             client
             for address in _ADDRESSES
             for client in connections(held, port, address, MOST_OF_ONE_CLIENT)
         ]
-        grown = _peak(process.pid) - before
+        grown = status(process.pid or 0)["VmHWM"] - before
     process.join()
-    assert grown < most, f"{before >> 20} MiB grew by {grown >> 20} MiB"
-
-
-def _peak(process: int | None) -> int:
-    status = Path(f"/proc/{process}/status").read_text()
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    assert found is not None
-    return int(found[1]) << 10
+    assert grown < most, f"{before >> 10} MiB grew by {grown >> 10} MiB"
 
 
 def test_large_heads_take_no_memory() -> None:

@@ -61,6 +61,16 @@ def threads() -> list[threading.Thread]:
     ]
 
 
+def connections(held: ExitStack, port: int, address: str, number: int) -> list[socket.socket]:
+    """Open connections from an address of the loopback network, until the end of ``held``."""
+    return [
+        held.enter_context(
+            socket.create_connection((HOST, port), timeout=20, source_address=(address, 0))
+        )
+        for _ in range(number)
+    ]
+
+
 class Slow:
     """Answers `/slow` once it is released, and any other path at once."""
 

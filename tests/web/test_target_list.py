@@ -9,8 +9,6 @@ import pytest
 
 from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import (
-    Gap,
-    GapKind,
     PodSamples,
     Reading,
     Sample,
@@ -25,9 +23,7 @@ from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.api.endpoints import target_list
 from tests.core.builders import BASE, average, cpu, external, per_pod, pods, utilization, values
-from tests.telemetry.results import NOW, many, metrics_of, result_of, target_of
-
-EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
+from tests.telemetry.results import EMPTY, NOW, many, metrics_of, result_of, target_of
 
 Json = dict[str, Any]
 

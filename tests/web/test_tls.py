@@ -20,7 +20,7 @@ from autoscaler.daemon.listeners import tls_contexts
 from autoscaler.web.access import Guarded
 from autoscaler.web.answering import Page
 from autoscaler.web.listener import MOST_OF_ONE_CLIENT, ConnectionLimits, Listener, ListenerTls
-from tests.web.test_listener import HOST, listening
+from tests.web.test_listener import HOST, connections, listening
 from tests.worlds.certificates import KeyPair, of_loopback
 from tests.worlds.waiting import wait_until
 
@@ -51,11 +51,6 @@ class Served(NamedTuple):
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read()
-
-    def connections(self, held: ExitStack, number: int) -> list[socket.socket]:
-        address = (HOST, self.listener.port)
-        opened = [socket.create_connection(address, timeout=20) for _ in range(number)]
-        return [held.enter_context(one) for one in opened]
 
 
 @contextmanager
@@ -227,7 +222,7 @@ def test_handshake_and_head_together_have_the_time_of_a_head(pair: KeyPair) -> N
 def test_connections_without_a_handshake_give_way(pair: KeyPair) -> None:
     """They count as others do, and a client with all of its places taken by them is answered."""
     with serving(tls_of(pair)) as served, ExitStack() as held:
-        served.connections(held, MOST_OF_ONE_CLIENT)
+        connections(held, served.listener.port, HOST, MOST_OF_ONE_CLIENT)
         wait_until("all wait", lambda: served.listener.connections == MOST_OF_ONE_CLIENT)
         for _ in range(3):
             assert served.get()[0] == 200
@@ -236,7 +231,7 @@ def test_connections_without_a_handshake_give_way(pair: KeyPair) -> None:
 def test_connections_that_were_answered_give_way(pair: KeyPair) -> None:
     """Also while their clients do not say goodbye, as TLS has it."""
     with serving(tls_of(pair)) as served, ExitStack() as held:
-        for raw in served.connections(held, MOST_OF_ONE_CLIENT):
+        for raw in connections(held, served.listener.port, HOST, MOST_OF_ONE_CLIENT):
             client = served.client().wrap_socket(raw, server_hostname=HOST)
             held.enter_context(client).sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
             assert client.recv(65_536)
@@ -260,5 +255,5 @@ def test_a_browser_gets_all_parts_of_a_page(pair: KeyPair) -> None:
 def test_it_closes_at_once_in_the_middle_of_handshakes(pair: KeyPair) -> None:
     """The threads are gone, as `serving` sees."""
     with ExitStack() as held, serving(tls_of(pair)) as served:
-        served.connections(held, 4)[0].sendall(b"\x16\x03\x01")
+        connections(held, served.listener.port, HOST, 4)[0].sendall(b"\x16\x03\x01")
         wait_until("all are accepted", lambda: served.listener.connections == 4)

@@ -1,11 +1,11 @@
 """How much memory the answers of all queries take together."""
 
+import os
 import subprocess
 import sys
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -15,18 +15,13 @@ from autoscaler.prometheus.answers import answer_of, document_of
 from autoscaler.prometheus.reader import MOST_BYTES
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.redaction import Redactor
+from benchmarks.processes import status
 from tests.adapters.prometheus.reading import answered, failed, query, reading, settings
-from tests.worlds.prometheus.faults import ORDERS, Peer, ScriptedServer, Step, answer
+from tests.worlds.prometheus.faults import ORDERS, Peer, ScriptedServer, answer
 
 MIB = 1 << 20
 _POD, _DAEMON = 512 * MIB, 270 * MIB
 """The limit of config/kubernetes, and what 10,000 targets take."""
-
-
-def status(field: str) -> int:
-    """Return a field of /proc/self/status, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) << 10
 
 
 def main(url: str, queries: int, seconds: float) -> None:
@@ -35,11 +30,11 @@ def main(url: str, queries: int, seconds: float) -> None:
     In a process of its own: what the server and other tests allocate would count.
     """
     reader = PrometheusReader(settings(url, timeout=seconds), threading.Event())
-    before = status("VmRSS")
+    before = status(os.getpid())["VmRSS"]
     with ThreadPoolExecutor(queries) as threads:
         until = clock.monotonic() + seconds
         kept = list(threads.map(lambda n: reader.query(f"q{n}", None, until), range(queries)))
-    print((status("VmHWM") - before) if kept else "")
+    print((status(os.getpid())["VmHWM"] - before) << 10 if kept else "")
 
 
 def _body(elements: list[str]) -> bytes:
@@ -105,7 +100,12 @@ def test_answers_that_are_kept_leave_less_room() -> None:
 
 def test_large_answers_are_received_a_few_at_a_time() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b" " * 300_000
-    with ScriptedServer(_all_then_silence(head)) as server:
+
+    def all_then_silence(peer: Peer) -> None:
+        peer.socket.sendall(head)
+        peer.stopping.wait(20)
+
+    with ScriptedServer(all_then_silence) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=200 * MIB, at_once=1)
         with (
             reading(server.url, memory=memory, timeout=0.5) as reader,
@@ -120,14 +120,6 @@ def test_large_answers_are_received_a_few_at_a_time() -> None:
         f"Prometheus at {server.url} did not answer within 0.5 s",
         f"there was no memory in time for an answer of more than 256 KiB, {because}",
     }
-
-
-def _all_then_silence(raw: bytes) -> Step:
-    def step(peer: Peer) -> None:
-        peer.socket.sendall(raw)
-        peer.stopping.wait(20)
-
-    return step
 
 
 if __name__ == "__main__":

@@ -9,15 +9,12 @@ from http import HTTPStatus
 
 import pytest
 
-from autoscaler.core.observation import Gap, GapKind
 from autoscaler.web.answering import MOST_LARGE
 from autoscaler.web.listener import Listener
-from tests.telemetry.results import many, metrics_of, rate_limited, result_of, target_of
+from tests.telemetry.results import EMPTY, many, metrics_of, rate_limited, result_of, target_of
 from tests.web.api.serving import Client, asking, serving, views_of
 from tests.web.test_listener import HOST
 from tests.worlds.waiting import wait_until
-
-EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
 
 
 def ask_slowly(held: ExitStack, listener: Listener, address: str) -> socket.socket:

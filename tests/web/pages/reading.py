@@ -84,6 +84,12 @@ def ask(views: Views | None, url: str, method: str = "GET", accept: str = "*/*")
     return Answer(*asyncio.run(asgi.answer_of(app, url, headers.items(), method=method)))
 
 
+def names(answer: Answer) -> list[str]:
+    """Return the names of the targets in a table."""
+    rows = [one for one in answer.page.of("th") if one.attributes.get("class") == "target"]
+    return [one.text.strip().rpartition("/")[2] for one in rows]
+
+
 def views_of(
     folder: Path,
     results: Iterable[SyncResult],

@@ -15,7 +15,7 @@ from tests.adapters.record.agreed import DIFFERENT, EQUAL, stretch
 from tests.adapters.record.agreed import kept as written
 from tests.core.builders import BASE, values
 from tests.telemetry.results import result_of, target_of
-from tests.web.pages.reading import Answer, ask, views_of
+from tests.web.pages.reading import ask, names, views_of
 from tests.worlds.pages.fleets import NOW, moving
 from tests.worlds.pages.serving import serving
 
@@ -59,11 +59,6 @@ def views(tmp_path: Path) -> Views:
     live = [result_of(target_of(name)) for name in ("one", "two")]
     others = [in_shadow(name) for name in (*SOME, "alone")]
     return views_of(tmp_path, [*live, *others], record=kept(tmp_path, SOME))
-
-
-def names(answer: Answer) -> list[str]:
-    rows = [one for one in answer.page.of("th") if one.attributes.get("class") == "target"]
-    return [one.text.strip().rpartition("/")[2] for one in rows]
 
 
 def test_the_worst_come_first(views: Views) -> None:

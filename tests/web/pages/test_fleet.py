@@ -13,14 +13,9 @@ from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.telemetry.health import Component
 from tests.core.builders import values
 from tests.telemetry.results import FAILED, extended, many, rate_limited, result_of, target_of
-from tests.web.pages.reading import Answer, ask, config_of, views_of
+from tests.web.pages.reading import ask, config_of, names, views_of
 
 MOST_BYTES = 300_000
-
-
-def names(answer: Answer) -> list[str]:
-    rows = [one for one in answer.page.of("th") if one.attributes.get("class") == "target"]
-    return [one.text.rpartition("/")[2] for one in rows]
 
 
 def failing(name: str = "broken") -> SyncResult:
