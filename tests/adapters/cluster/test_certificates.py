@@ -84,14 +84,13 @@ def as_files(path: Path, plane: ControlPlane, pair: KeyPair) -> None:
     write(path, plane.url, {"certificate-authority": str(plane.ca_file)}, user)
 
 
-def whoami(api: Api) -> str:
+def whoami(api: Api) -> Mapping[str, Any]:
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     kind: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = api.once("POST", path, clock.monotonic() + 10, body=kind)
     assert not isinstance(answer, Failure), answer
-    status = answer["status"]
-    assert isinstance(status, dict)
-    return str(status["userInfo"]["username"])
+    user: Mapping[str, Any] = answer["status"]["userInfo"]
+    return user
 
 
 @pytest.mark.parametrize("written", [as_data, as_files])
@@ -105,11 +104,11 @@ def test_a_client_certificate_is_read_again_when_it_is_rejected(
     trusting.trust(old)
     wait_until("the server trusts it", lambda: trusting.trusts(old))
     with connect(kubeconfig) as api:
-        assert whoami(api) == "old"
+        assert whoami(api)["username"] == "old"
         written(kubeconfig, trusting.plane, new)
-        assert whoami(api) == "old"
+        assert whoami(api)["username"] == "old"
         trusting.trust(new)
-        wait_until("the server wants the new certificate", lambda: whoami(api) == "new")
+        wait_until("the server wants the new certificate", lambda: whoami(api)["username"] == "new")
 
 
 @pytest.mark.parametrize("verified", [True, False])
@@ -127,7 +126,7 @@ def test_an_authority_is_read_again_when_the_server_is_not_trusted(
             kubeconfig, plane.url, right if verified else {"insecure-skip-tls-verify": True}, user
         )
         if verified:
-            assert whoami(api) == "admin"
+            assert whoami(api)["username"] == "admin"
             return
         answer = api.once("GET", "/api", clock.monotonic() + 10)
     assert isinstance(answer, Failure)
@@ -148,7 +147,7 @@ def test_nothing_of_a_kubeconfig_is_left_in_the_temporary_directory(
     trusting.trust(pair)
     wait_until("the server trusts it", lambda: trusting.trusts(pair))
     with connect(kubeconfig) as api:
-        assert whoami(api) == "me"
+        assert whoami(api)["username"] == "me"
         assert list(temporary.iterdir()) == []
 
 

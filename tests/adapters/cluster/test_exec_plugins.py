@@ -20,10 +20,9 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.kubernetes import ConnectError, credentials, exec_plugin
+from autoscaler.kubernetes import credentials, exec_plugin
 from autoscaler.kubernetes.connection import find_api_server
-from tests.worlds.cluster.connecting import connect
-from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
+from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web, refusal_of, within
 from tests.worlds.cluster.scripted import ScriptedServer, scale
 from tests.worlds.waiting import let_pass, wait_until
 
@@ -97,7 +96,7 @@ def test_a_plugins_token_is_sent(script: Script, plugin: Plugin) -> None:
     ("allow_exec", "token"), [(None, "seven-password-here"), (True, "seven--here")]
 )
 def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
-    tmp_path: Path,
+    script: Script,
     plugin: Plugin,
     monkeypatch: pytest.MonkeyPatch,
     allow_exec: bool | None,
@@ -108,11 +107,9 @@ def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
     spoken = credential("'$PART-$PASSWORD_OF_ANOTHER-$TZ'")
     run = plugin(f"echo '{spoken}'")
     run |= {"env": [{"name": "PART", "value": "seven"}]}
-    with ScriptedServer(scale(1)) as server:
-        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
-        with find_api_server(kubeconfig, None, allow_exec=allow_exec).connect() as api:
-            assert isinstance(read_web(api), Scale)
-        assert server.asked[0].authorization == f"Bearer {token}"
+    server, api = script(scale(1), user={"exec": run}, allow_exec=allow_exec)
+    assert isinstance(read_web(api), Scale)
+    assert server.asked[0].authorization == f"Bearer {token}"
 
 
 @pytest.mark.parametrize(
@@ -165,11 +162,10 @@ def refusal(folder: Path, **run: object) -> str:
     """Return what is said of an `exec` entry, after its context."""
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(folder / "k", exec={"apiVersion": VERSION, **run})
-    with pytest.raises(ConnectError) as raised:
-        connect(kubeconfig)
-    start = f'context "main" of {kubeconfig} cannot be used: its exec plugin '
-    assert str(raised.value).startswith(start)
-    return str(raised.value).removeprefix(start)
+    start, said, words = refusal_of(kubeconfig).partition(" cannot be used: its exec plugin ")
+    assert start == f'context "main" of {kubeconfig}'
+    assert said
+    return words
 
 
 @pytest.mark.parametrize("interactive", [False, True], ids=["in a pipe", "at a terminal"])
@@ -234,15 +230,13 @@ def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
     assert outcome.message.endswith(f"{tmp_path / 'plugin'} ended with exit code 7: sign in again")
 
 
-def test_a_plugin_that_is_not_waited_for_says_why_it_fails(tmp_path: Path, plugin: Plugin) -> None:
+def test_a_plugin_that_is_not_waited_for_says_why_it_fails(script: Script, plugin: Plugin) -> None:
     run = plugin("echo sign in first >&2; exit 7")
-    with ScriptedServer(scale(1)) as server:
-        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
-        with find_api_server(kubeconfig, None).connect(at_once=False) as api:
-            outcome = read_web(api)
-        assert isinstance(outcome, Unavailable)
-        assert outcome.message.endswith("plugin ended with exit code 7: sign in first")
-        assert server.asked == []
+    server, api = script(scale(1), user={"exec": run}, at_once=False)
+    outcome = read_web(api)
+    assert isinstance(outcome, Unavailable)
+    assert outcome.message.endswith("plugin ended with exit code 7: sign in first")
+    assert server.asked == []
 
 
 def test_a_plugin_that_fails_later_prints_nothing_either(
@@ -272,16 +266,8 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
     """A child that holds the plugin's output open would keep the client waiting too."""
     monkeypatch.setattr(exec_plugin, "SECONDS", 4.0)
     run = plugin(f"sleep 300 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/self; wait")
-    with ScriptedServer(scale(1)) as server:
-        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
-    began = clock.monotonic()
-    with pytest.raises(ConnectError) as raised:
-        connect(kubeconfig)
-    assert clock.monotonic() - began < 30
-    assert str(raised.value) == (
-        f'context "main" of {kubeconfig} cannot be used: '
-        f"its exec plugin {tmp_path / 'plugin'} took more than 4 s"
-    )
+    with within(30):
+        assert refusal(tmp_path, **run) == f"{tmp_path / 'plugin'} took more than 4 s"
     for name in ("self", "child"):
         pid = int((tmp_path / name).read_text())
         wait_until(f"the plugin's {name} is gone", partial(is_gone, pid))
@@ -338,18 +324,6 @@ def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
 WRAPPER = [sys.executable, "-I", exec_plugin.__file__]
 
 
-def run_wrapper(seconds: float, script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in the wrapper, as the client does; without an end in 30 s the test fails."""
-    return subprocess.run(
-        [*WRAPPER, str(seconds), "", *(("/bin/sh", "-c", script) if script else ("/nonexistent",))],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        timeout=30,
-    )
-
-
 @pytest.mark.parametrize(
     ("script", "output"),
     [
@@ -376,7 +350,15 @@ def run_wrapper(seconds: float, script: str) -> subprocess.CompletedProcess[str]
 def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, output: str) -> None:
     """Whatever still has the plugin's output open: only then does the client stop waiting."""
     began = clock.monotonic()
-    ran = run_wrapper(3.0, script)
+    plugin = ("/bin/sh", "-c", script) if script else ("/nonexistent",)
+    ran = subprocess.run(
+        [*WRAPPER, "3.0", "", *plugin],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=30,
+    )
     assert clock.monotonic() - began < 15
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, output, "")
 
@@ -397,23 +379,19 @@ def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
 
 
 def test_a_plugin_that_is_not_waited_for(
-    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+    script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
     go = tmp_path / "go"
     run = plugin(f"while [ ! -f {go} ]; do sleep 0.02; done; echo '{credential('late')}'")
-    with ScriptedServer(scale(1)) as server:
-        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
-        with find_api_server(kubeconfig, None).connect(at_once=False) as api:
-            seen = read_web(api, 0.3)
-            assert isinstance(seen, Unavailable)
-            assert "has given no credentials yet: its exec plugin failed, or takes long" in str(
-                seen
-            )
-            assert server.asked == []
-            go.touch()
-            wait_until("it is asked", lambda: isinstance(read_web(api), Scale))
-            assert server.asked[0].authorization == "Bearer late"
+    server, api = script(scale(1), user={"exec": run}, at_once=False)
+    seen = read_web(api, 0.3)
+    assert isinstance(seen, Unavailable)
+    assert "has given no credentials yet: its exec plugin failed, or takes long" in seen.message
+    assert server.asked == []
+    go.touch()
+    wait_until("it is asked", lambda: isinstance(read_web(api), Scale))
+    assert server.asked[0].authorization == "Bearer late"
 
 
 def test_plugins_of_many_clusters_are_bounded_together(tmp_path: Path, plugin: Plugin) -> None:

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.kubernetes import Api, Scales
+from autoscaler.kubernetes import Api, ConnectError, Scales, find_api_server
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
@@ -44,13 +46,23 @@ def scripts(folder: Path) -> Iterator[Script]:
             timeout: float = 5.0,
             stop: threading.Event | None = None,
             user: Mapping[str, object] | None = None,
+            allow_exec: bool | None = None,
+            at_once: bool = True,
         ) -> tuple[ScriptedServer, Api]:
             server = stack.enter_context(ScriptedServer(*answers))
             kubeconfig = server.write_kubeconfig(folder / "kubeconfig", **(user or {}))
-            api = stack.enter_context(connect(kubeconfig, request_timeout=timeout, stop=stop))
-            return server, api
+            found = find_api_server(kubeconfig, None, allow_exec=allow_exec)
+            api = found.connect(request_timeout=timeout, stop=stop, at_once=at_once)
+            return server, stack.enter_context(api)
 
         yield start
+
+
+def refusal_of(kubeconfig: Path) -> str:
+    """Return why a kubeconfig cannot be used, which must be so."""
+    with pytest.raises(ConnectError) as raised:
+        connect(kubeconfig)
+    return str(raised.value)
 
 
 def read_web(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
