@@ -1,5 +1,6 @@
 """`autoscaler validate --prometheus` against a real Prometheus, and where there is none."""
 
+import math
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,11 +10,11 @@ import pytest
 import yaml
 
 from autoscaler.cli import validating
-from autoscaler.cli.validating import validate_files
 from autoscaler.core.selectors import parse
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.target import Query, Target
 from autoscaler.rendering.no_series import coverage
+from tests.cli.test_commands import ran
 from tests.core.builders import average, spec
 from tests.core.builders import external as external_metric
 from tests.worlds.daemon import write_config
@@ -35,6 +36,13 @@ def external(name: str, query: object = None, **labels: str) -> dict[str, object
     }
 
 
+def asked(*files: Path, strict: bool = False) -> tuple[int, str, list[str]]:
+    """Validate files; return the exit code, the output, and the lines of what is told beside it."""
+    options = ["--prometheus", *["--strict"][: int(strict)]]
+    code, out, err = ran("validate", *options, *map(str, files))
+    return code, out, err.splitlines()
+
+
 def write(folder: Path, url: str, queries: dict[str, str], *metrics: dict[str, object]) -> Path:
     """Write a configuration of one target."""
     document = {
@@ -45,6 +53,12 @@ def write(folder: Path, url: str, queries: dict[str, str], *metrics: dict[str, o
     return write_config(folder / "a.yaml", document)
 
 
+MEMORY: dict[str, object] = {
+    "type": "Resource",
+    "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}},
+}
+
+
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no kubeconfig to warn of."""
@@ -52,34 +66,25 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_came_back_and_who_uses_it(
-    tmp_path: Path,
-    prometheus_server: PrometheusServer,
-    prometheus_exporter: Exporter,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, prometheus_server: PrometheusServer, prometheus_exporter: Exporter
 ) -> None:
     """Of each query the series, one of them, and what each metric finds; what matches is told."""
     for queue, waiting in (("orders", 90.0), ("mails", 7.5)):
         prometheus_exporter.set("asked_messages", {"queue": queue}, waiting)
     prometheus_server.wait_for("asked_messages", count=2)
-    file = write(
-        tmp_path,
-        prometheus_server.url,
-        {"messages": "sum by (queue) (asked_messages)", "unused": "vector(4)", "none": "no_such"},
-        external("messages", queue="orders"),
-        external("messages", queue="order"),
-        external("none"),
-    )
-    assert validate_files([file], ask_prometheus=True) == 0
-    out, err = capsys.readouterr()
+    queries = {"messages": "sum by (queue) (asked_messages)", "unused": "vector(4)"}
+    metrics = (external("messages", queue="orders"), external("messages", queue="order"))
+    url = prometheus_server.url
+    file = write(tmp_path, url, queries | {"none": "no_such"}, *metrics, external("none"))
+    code, out, (selector, empty) = asked(file)
     lines = out.splitlines()
-    assert lines[0] == f"{file}: valid, 1 target"
+    assert (code, lines[0]) == (0, f"{file}: valid, 1 target")
     assert "queries.messages: 2 series, such as {queue=" in lines[1]
     assert lines[2:4] == [
         '  shop/Deployment/worker External messages{queue="orders"}: finds 1 of 2 series, 90',
         '  shop/Deployment/worker External messages{queue="order"}: finds nothing',
     ]
     assert lines[4].endswith("queries.unused: 1 series, {} 4; no metric uses it")
-    selector, empty = err.splitlines()
     assert selector.endswith(
         "warning: targets[0].metrics[1]: shop/Deployment/worker External "
         'messages{queue="order"}: none of the series matches the selector: queue is "mails", '
@@ -92,39 +97,33 @@ def test_what_came_back_and_who_uses_it(
     assert len(lines) == 5  # the empty answer is told once
 
 
-def test_values_that_do_not_count(
-    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_values_that_do_not_count(tmp_path: Path, prometheus_server: PrometheusServer) -> None:
     """A series that is there, with NaN or an infinity, is not called nothing."""
     pod = 'label_replace(label_replace(vector(%s), "pod", "worker-1", "", ""), "namespace", "shop"'
     queries = {"ratio": "vector(0) / 0", "most": "vector(1) / 0", "rps": f'{pod % "NaN"}, "", "")'}
-    pods: object = {
-        "metric": {"name": "rps"},
-        "target": {"type": "AverageValue", "averageValue": 1},
-    }
-    metric = {"type": "Pods", "pods": pods}
-    file = write(
-        tmp_path, prometheus_server.url, queries, external("ratio"), external("most"), metric
-    )
-    assert validate_files([file], ask_prometheus=True) == 0
-    out, err = capsys.readouterr()
+    target = {"type": "AverageValue", "averageValue": 1}
+    pods: dict[str, object] = {"metric": {"name": "rps"}, "target": target}
+    metric: dict[str, object] = {"type": "Pods", "pods": pods}
+    metrics = (external("ratio"), external("most"), metric)
+    file = write(tmp_path, prometheus_server.url, queries, *metrics)
+    code, out, warnings = asked(file)
+    assert (code, len(warnings)) == (0, 3)
     assert out.count(": finds no value that counts\n") == 3
     assert "finds nothing" not in out
-    assert err.count("warning: ") == 3
-    assert validate_files([file], ask_prometheus=True, strict=True) == 2
-    assert "{} is inf, not a number" in err
+    assert all("warning: " in one for one in warnings)
+    code, _, errors = asked(file, strict=True)
+    assert code == 2
+    assert any("{} is inf, not a number" in one for one in errors)
 
 
 def test_the_built_in_query_returns_nothing(
-    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, prometheus_server: PrometheusServer
 ) -> None:
     """The series that it needs are named, and why a target without metrics asks for them."""
     bare = {"prometheus": {"url": prometheus_server.url}, "targets": [TARGET]}
-    memory = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}}
-    file = write(tmp_path, prometheus_server.url, {}, {"type": "Resource", "resource": memory})
-    files = [write_config(tmp_path / "bare.yaml", bare), file]
-    assert validate_files(files, ask_prometheus=True) == 0
-    first, second = capsys.readouterr().err.splitlines()
+    file = write(tmp_path, prometheus_server.url, {}, MEMORY)
+    code, _, (first, second) = asked(write_config(tmp_path / "bare.yaml", bare), file)
+    assert code == 0
     assert first.endswith(
         "warning: targets[0] (built-in query of cpu): the query returned no series: there are no "
         "series container_cpu_usage_seconds_total within 2m; it is used by "
@@ -138,10 +137,7 @@ def test_the_built_in_query_returns_nothing(
 
 
 def test_containers_that_have_several_series(
-    tmp_path: Path,
-    start_prometheus: StartPrometheus,
-    exporter: Exporter,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, start_prometheus: StartPrometheus, exporter: Exporter
 ) -> None:
     """The warning names how many, one of them, and what its series differ in."""
     for number in range(3):
@@ -151,60 +147,44 @@ def test_containers_that_have_several_series(
             exporter.set("container_memory_working_set_bytes", labels, 1.0)
     prometheus = start_prometheus([exporter.target])
     prometheus.wait_for("container_memory_working_set_bytes", count=5)
-    memory = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}}
-    file = write(tmp_path, prometheus.url, {}, {"type": "Resource", "resource": memory})
-    assert validate_files([file], ask_prometheus=True) == 0
-    out, err = capsys.readouterr()
-    assert "finds 3 pods" in out
-    (warning,) = err.splitlines()
+    file = write(tmp_path, prometheus.url, {}, MEMORY)
+    code, out, (warning,) = asked(file)
+    assert (code, "finds 3 pods" in out) == (0, True)
     assert "2 containers have several series of container_memory_working_set_bytes" in warning
     assert 'in namespace shop: instance is "10.0.0.1:10250", "[fd00::1]:10250"; each' in warning
-    assert validate_files([file], ask_prometheus=True, strict=True) == 2
+    assert asked(file, strict=True)[0] == 2
 
 
-def test_a_query_that_is_refused(
-    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_query_that_is_refused(tmp_path: Path, prometheus_server: PrometheusServer) -> None:
     """Prometheus' own words with file, line and key; exit code 2, and the others are asked."""
     queries = {"broken": "sum(up", "ranged": "up[5m]", "fine": "vector(1)"}
     file = write(tmp_path, prometheus_server.url, queries, external("broken"))
-    assert validate_files([file], ask_prometheus=True) == 2
-    out, err = capsys.readouterr()
+    code, out, (broken, ranged) = asked(file)
     lines = file.read_text().splitlines()
-    broken, ranged = err.splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "broken: sum" in text)
     assert broken.startswith(f"{file}:{line}: queries.broken: Prometheus refused the query")
     assert "parse error: unclosed left parenthesis" in broken
     assert "queries.ranged: the query returns a matrix" in ranged
-    assert "queries.fine: 1 series" in out
+    assert (code, "queries.fine: 1 series" in out) == (2, True)
 
 
-def test_a_query_in_an_included_file(
-    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_query_in_an_included_file(tmp_path: Path, prometheus_server: PrometheusServer) -> None:
     """A metric's own query is told by its place; one PromQL is asked once, wherever it stands."""
     own = external("own", "sum(up")
     included = {"targets": [TARGET | {"metrics": [own, own]}]}
     (tmp_path / "more.yaml").write_text(yaml.safe_dump(included))
     main = {"prometheus": {"url": prometheus_server.url}, "include": ["more.yaml"]}
-    file = write_config(tmp_path / "a.yaml", main)
-    assert validate_files([file], ask_prometheus=True) == 2
-    err = capsys.readouterr().err
-    (line,) = err.splitlines()
-    assert line.startswith(f"{tmp_path}/more.yaml:")
+    code, _, (line,) = asked(write_config(tmp_path / "a.yaml", main))
+    assert (code, line.startswith(f"{tmp_path}/more.yaml:")) == (2, True)
     assert "targets[0].metrics[0].external.metric.query: Prometheus refused" in line
 
 
-def test_a_server_that_does_not_answer_is_told_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_does_not_answer_is_told_once(tmp_path: Path) -> None:
     """The reason is told once, most queries are not even asked; exit code 1."""
     queries = {f"q{one}": f"vector({one})" for one in range(30)}
     file = write(tmp_path, f"http://127.0.0.1:{free_port()}", queries, external("q0"))
-    assert validate_files([file], ask_prometheus=True) == 1
-    out, err = capsys.readouterr()
-    assert out == f"{file}: valid, 1 target\n"
-    first, count = err.splitlines()
+    code, out, (first, count) = asked(file)
+    assert (code, out) == (1, f"{file}: valid, 1 target\n")
     assert "no answer: Prometheus at http://127.0.0.1:" in first
     assert first.endswith("refused the connection")
     assert count == "30 queries have no answer"
@@ -237,78 +217,65 @@ def slow_server() -> Iterator[tuple[str, threading.Event]]:
 
 
 def test_what_is_waited_for(
-    tmp_path: Path,
-    slow_server: tuple[str, threading.Event],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, slow_server: tuple[str, threading.Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it lasts, the server is named, and how many queries are done."""
     url, go_on = slow_server
-    monkeypatch.setattr(validating, "_NOTE_SECONDS", 0.01)
-
     complain = validating._complain
 
     def noted(line: str) -> None:
         complain(line)
         go_on.set()
 
+    monkeypatch.setattr(validating, "_NOTE_SECONDS", 0.01)
     monkeypatch.setattr(validating, "_complain", noted)
-    file = write(tmp_path, url, {"q": "up"}, external("q"))
-    validate_files([file], ask_prometheus=True)
-    err = capsys.readouterr().err
-    assert f"waiting for Prometheus at {url}: 0 of 1 queries are done\n" in err
+    told = asked(write(tmp_path, url, {"q": "up"}, external("q")))[2]
+    assert f"waiting for Prometheus at {url}: 0 of 1 queries are done" in told
 
 
-def test_warnings_are_bounded(
-    tmp_path: Path, slow_server: tuple[str, threading.Event], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_warnings_are_bounded(tmp_path: Path, slow_server: tuple[str, threading.Event]) -> None:
     """Of very many metrics that find nothing some are told."""
     url, go_on = slow_server
     go_on.set()
     file = write(tmp_path, url, {"q": "1"}, *[external("q", queue=f"q{one}") for one in range(50)])
-    assert validate_files([file], ask_prometheus=True) == 0
-    out, err = capsys.readouterr()
+    code, out, (*warnings, last) = asked(file)
+    assert (code, len(warnings)) == (0, 20)
     assert "  and 47 more metrics\n" in out
-    *warnings, last = err.splitlines()
-    assert len(warnings) == 20
     assert last == "these are 20 warnings, and more are not looked for"
 
 
 def test_each_server_is_asked_what_is_asked_of_it(
-    tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, prometheus_server: PrometheusServer
 ) -> None:
     """By its name; one that is away is named, and the queries of the others are answered."""
-    away = f"http://127.0.0.1:{free_port()}"
+    away, url = f"http://127.0.0.1:{free_port()}", prometheus_server.url
+    servers = {"mimir": {"url": url}, "away": {"url": away, "timeout": "500ms"}}
+    usual = TARGET | {"metrics": [external("here")], "server": "mimir"}
+
+    def default(promql: str) -> dict[str, str]:
+        return {"query": promql, "server": "default"}
+
     document = {
-        "prometheus": {
-            "url": prometheus_server.url,
-            "timeout": "1s",
-            "servers": {
-                "mimir": {"url": prometheus_server.url},
-                "away": {"url": away, "timeout": "500ms"},
-            },
-        },
+        "prometheus": {"url": url, "timeout": "1s", "servers": servers},
         "queries": {"here": "vector(1)", "there": {"query": "vector(2)", "server": "away"}},
         "targets": [
-            TARGET
-            | {"metrics": [external("here"), external("own", "vector(7)")], "server": "mimir"}
-            | {"minReplicasQuery": {"query": "vector(2.5)", "server": "default"}}
-            | {"maxReplicasQuery": {"query": "no_such_series", "server": "default"}}
-            | {"holdScaleDownQuery": {"query": "vector(0) == 0", "server": "default"}},
-            TARGET
+            usual
+            | {"metrics": [external("here"), external("own", "vector(7)")]}
+            | {"minReplicasQuery": default("vector(2.5)")}
+            | {"maxReplicasQuery": default("no_such_series")}
+            | {"holdScaleDownQuery": default("vector(0) == 0")},
+            usual
             | {"scaleTargetRef": WORKER | {"name": "other"}}
-            | {"metrics": [external("here")], "server": "mimir"}
-            | {"holdScaleDownQuery": {"query": "nothing_holds", "server": "default"}},
-            TARGET
+            | {"holdScaleDownQuery": default("nothing_holds")},
+            usual
             | {"scaleTargetRef": WORKER | {"name": "third"}}
-            | {"metrics": [external("here")], "server": "mimir"}
-            | {"holdScaleDownQuery": {"query": "vector(0) / 0", "server": "default"}},
+            | {"holdScaleDownQuery": default("vector(0) / 0")},
         ],
     }
-    assert validate_files([write_config(tmp_path / "a.yaml", document)], ask_prometheus=True) == 1
-    out, err = capsys.readouterr()
+    code, out, told = asked(write_config(tmp_path / "a.yaml", document))
     lines = [line.partition("a.yaml:")[2].partition(": ")[2] or line for line in out.splitlines()]
     worker = "shop/Deployment/worker"
+    assert code == 1
     assert lines[1:] == [
         "targets[0].minReplicasQuery: 1 series, {} 2.5",
         f"  {worker} minReplicas: finds 2500m",
@@ -326,7 +293,7 @@ def test_each_server_is_asked_what_is_asked_of_it(
         "targets[0].metrics[1].external.metric.query at the server mimir: 1 series, {} 7",
         f"  {worker} External own: finds 1 of 1 series, 7",
     ]
-    bound, unknown, unanswered = err.splitlines()
+    bound, unknown, unanswered = told
     assert unknown.endswith(
         "targets[2].holdScaleDownQuery: shop/Deployment/third holdScaleDownQuery: nothing goes "
         "down, since holdScaleDownQuery has no answer that counts: {} is nan, not a number"
@@ -338,19 +305,21 @@ def test_each_server_is_asked_what_is_asked_of_it(
     assert f"queries.there at the server away: no answer: Prometheus away at {away} " in unanswered
 
 
-def test_a_zero_that_nobody_measured_is_told() -> None:
+EMPTY, NAN = Query("q", empty_is_zero=True), Query("q", nan_is_zero=True)
+
+
+@pytest.mark.parametrize(
+    ("queue", "value", "query", "said"),
+    [
+        ("mails", 5.0, EMPTY, "no series, counted as 0 (empty: zero)"),
+        ("orders", math.nan, NAN, "1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)"),
+    ],
+)
+def test_a_zero_that_nobody_measured_is_told(
+    queue: str, value: float, query: Query, said: str
+) -> None:
     """That there was no series of the metric, or that its value was NaN."""
     metric = external_metric(average("10"), "queue", selector=parse("queue=orders"))
-    target = Target("shop", spec(metric), ())
-    for queue, value, query, said in (
-        ("mails", 5.0, Query("q", empty_is_zero=True), "no series, counted as 0 (empty: zero)"),
-        (
-            "orders",
-            float("nan"),
-            Query("q", nan_is_zero=True),
-            "1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)",
-        ),
-    ):
-        answer = QueryResult((Series({"queue": queue}, value, 0.0),))
-        found = coverage(target, metric, query, answer, 1.0)
-        assert found == (f"finds {said}", ())
+    answer = QueryResult((Series({"queue": queue}, value, 0.0),))
+    found = coverage(Target("shop", spec(metric), ()), metric, query, answer, 1.0)
+    assert found == (f"finds {said}", ())

@@ -161,34 +161,30 @@ def test_pods_do_not_multiply_at_zero() -> None:
     assert (result.proposal, result.rule) == (2, Formula.FROM_ZERO)
 
 
-def test_external_values_are_summed() -> None:
-    """All values count, negative ones too where the target is a Value."""
-    result = proposed(external(value("1")), values(5, -6), context(3))
-    assert (result.ratio, result.proposal) == (-1.0, -3)
-    assert proposed(external(average("1")), values(2, 3, 4), context(3)).proposal == 9
+EACH = average("1")
 
 
-def test_a_negative_external_sum_counts_as_zero_and_says_so() -> None:
-    """Kubernetes takes a negative sum for infinite load (semantics 6.4)."""
-    result = proposed(external(average("1")), values(5, -6), context(3))
-    assert (result.proposal, result.negative_sum) == (0, True)
-    assert result.current == MetricValueStatus(average_value=0)
-    zero = proposed(external(average("1")), values(5, -5), context(3))
-    assert (zero.proposal, zero.negative_sum) == (0, False)
-
-
-def test_an_external_sum_that_passes_through_negative_is_just_a_sum() -> None:
-    """The order of the values does not matter; their sum does (semantics 6.4)."""
-    for order in (values(-6, 10), values(10, -6)):
-        result = proposed(external(average("1")), order, context(3))
-        assert (result.proposal, result.negative_sum) == (4, False)
-
-
-def test_a_negative_object_average_is_reported_as_it_is() -> None:
-    """Only External's rule takes negative sums for zero."""
-    result = proposed(of_object(average("1")), values(-6), context(3))
-    assert (result.proposal, result.negative_sum) == (-6, False)
-    assert result.current == MetricValueStatus(average_value=-2000)
+@pytest.mark.parametrize(
+    ("metric", "of", "proposal", "negative", "reported"),
+    [
+        (external(value("1")), (5, -6), -3, False, None),
+        (external(EACH), (2, 3, 4), 9, False, 3000),
+        (external(EACH), (5, -6), 0, True, 0),
+        (external(EACH), (5, -5), 0, False, 0),
+        # The order of the values does not matter; their sum does.
+        (external(EACH), (-6, 10), 4, False, 1334),
+        (external(EACH), (10, -6), 4, False, 1334),
+        # Only External's rule takes negative sums for zero.
+        (of_object(EACH), (-6,), -6, False, -2000),
+    ],
+)
+def test_values_are_summed(
+    metric: MetricSpec, of: tuple[int, ...], proposal: int, negative: bool, reported: int | None
+) -> None:
+    """A negative sum of averages is 0, and says so; Kubernetes takes it for infinite load (6.4)."""
+    result = proposed(metric, values(*of), context(3))
+    assert (result.proposal, result.negative_sum) == (proposal, negative)
+    assert result.current.average_value == reported
 
 
 @pytest.mark.parametrize(
@@ -212,19 +208,14 @@ def test_overflow_saturates(metric: MetricSpec, milli: tuple[int, ...], proposal
 BOTH = MetricTarget(TargetType.VALUE, value=1000, average_value=500)
 
 
-@pytest.mark.parametrize(
-    ("target", "current"),
-    [
-        (BOTH, MetricValueStatus(value=4000)),
-        (
-            MetricTarget(TargetType.AVERAGE_VALUE, value=1000, average_value=500),
-            MetricValueStatus(average_value=2000),
-        ),
-    ],
-)
-def test_an_object_target_goes_by_its_type(target: MetricTarget, current: object) -> None:
+def test_an_object_target_goes_by_its_type() -> None:
     """Both fields may be there for an Object; the type says which counts."""
-    assert proposed(of_object(target), values(4), context(2)).current == current
+    average_of_both = replace(BOTH, type=TargetType.AVERAGE_VALUE)
+    for target, current in (
+        (BOTH, MetricValueStatus(value=4000)),
+        (average_of_both, MetricValueStatus(average_value=2000)),
+    ):
+        assert proposed(of_object(target), values(4), context(2)).current == current
 
 
 def test_an_external_target_goes_by_its_fields() -> None:
@@ -328,49 +319,32 @@ def test_repeated_rollouts_do_not_run_away() -> None:
 
 
 ONE = value("1")
-OF_OBJECT, OF_EXTERNAL = "FailedGetObjectMetric", "FailedGetExternalMetric"
+
+
+NO_FIELD = "and the target has no field of that type"
+UTILIZED = MetricTarget(TargetType.UTILIZATION, value=1000)
+MISTYPED = MetricTarget(TargetType.VALUE, average_value=1000)
+NOTHING = MetricTarget(TargetType.VALUE)
+NEEDS_VALUES = "the reading has samples of pods where values are needed"
+NEEDS_PODS = "the reading has values where samples of pods are needed"
 
 
 @pytest.mark.parametrize(
-    ("metric", "reading", "reason", "why"),
+    ("metric", "reading", "why"),
     [
-        *(
-            (
-                of_object(target),
-                values(1),
-                OF_OBJECT,
-                f"target.type is {target.type}, and the target has no field of that type",
-            )
-            for target in (
-                MetricTarget(TargetType.UTILIZATION, value=1000),
-                MetricTarget(TargetType.VALUE, average_value=1000),
-            )
-        ),
-        (of_object(ONE), values(1, 2), OF_OBJECT, "exactly one value is needed, and there are 2"),
-        (
-            external(MetricTarget(TargetType.VALUE)),
-            values(1),
-            OF_EXTERNAL,
-            "the target has neither value nor averageValue",
-        ),
-        (external(ONE), Values(()), OF_EXTERNAL, "the metric has no values"),
-        (
-            external(ONE),
-            PodSamples(samples(1)),
-            OF_EXTERNAL,
-            "the reading has samples of pods where values are needed",
-        ),
-        (
-            per_pod("1"),
-            values(1),
-            "FailedGetPodsMetric",
-            "the reading has values where samples of pods are needed",
-        ),
-        *((external(ONE), Gap(kind, "not there"), OF_EXTERNAL, "not there") for kind in GapKind),
+        (of_object(UTILIZED), values(1), f"target.type is Utilization, {NO_FIELD}"),
+        (of_object(MISTYPED), values(1), f"target.type is Value, {NO_FIELD}"),
+        (of_object(ONE), values(1, 2), "exactly one value is needed, and there are 2"),
+        (external(NOTHING), values(1), "the target has neither value nor averageValue"),
+        (external(ONE), Values(()), "the metric has no values"),
+        (external(ONE), PodSamples(samples(1)), NEEDS_VALUES),
+        (per_pod("1"), values(1), NEEDS_PODS),
+        *((external(ONE), Gap(kind, "not there"), "not there") for kind in GapKind),
     ],
 )
-def test_failures(metric: MetricSpec, reading: Reading, reason: str, why: str) -> None:
+def test_failures(metric: MetricSpec, reading: Reading, why: str) -> None:
     """What cannot be computed fails with the HPA's reason and a sentence; so does every gap."""
+    reason = f"FailedGet{metric.type}Metric"
     assert refused(metric, reading, context(2)) == MetricFailure(reason, why)
 
 

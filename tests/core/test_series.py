@@ -97,36 +97,31 @@ def test_the_index_is_no_part_of_the_value() -> None:
 WEB = {"app": "web", "tier": "front"}
 
 
+IN, NOT_IN, EXISTS, ABSENT = Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST
+TIER = Requirement("tier", IN, ("a", "b"))
+
+
 @pytest.mark.parametrize(
     ("text", "labels", "expressions"),
     [
-        ("", (), ()),
-        ("app=web", (("app", "web"),), ()),
-        ("app==web", (("app", "web"),), ()),
-        (" app = web , tier=front ", (("app", "web"), ("tier", "front")), ()),
-        ("app=", (("app", ""),), ()),
-        ("app!=web", (), (Requirement("app", Operator.NOT_IN, ("web",)),)),
-        ("app", (), (Requirement("app", Operator.EXISTS),)),
-        ("!app", (), (Requirement("app", Operator.DOES_NOT_EXIST),)),
-        ("! app", (), (Requirement("app", Operator.DOES_NOT_EXIST),)),
-        ("tier in (a, b)", (), (Requirement("tier", Operator.IN, ("a", "b")),)),
-        ("tier in(a)", (), (Requirement("tier", Operator.IN, ("a",)),)),
-        ("tier notin (a,b)", (), (Requirement("tier", Operator.NOT_IN, ("a", "b")),)),
-        (
-            "app.kubernetes.io/name=web,tier in (a,b),!canary",
-            (("app.kubernetes.io/name", "web"),),
-            (
-                Requirement("tier", Operator.IN, ("a", "b")),
-                Requirement("canary", Operator.DOES_NOT_EXIST),
-            ),
-        ),
+        ("", {}, ()),
+        ("app=web", {"app": "web"}, ()),
+        ("app==web", {"app": "web"}, ()),
+        (" app = web , tier=front ", {"app": "web", "tier": "front"}, ()),
+        ("app=", {"app": ""}, ()),
+        ("app!=web", {}, (Requirement("app", NOT_IN, ("web",)),)),
+        ("app", {}, (Requirement("app", EXISTS),)),
+        ("!app", {}, (Requirement("app", ABSENT),)),
+        ("! app", {}, (Requirement("app", ABSENT),)),
+        ("tier in (a, b)", {}, (TIER,)),
+        ("tier in(a)", {}, (Requirement("tier", IN, ("a",)),)),
+        ("tier notin (a,b)", {}, (Requirement("tier", NOT_IN, ("a", "b")),)),
+        ("a.io/b=web,tier in (a,b),!c", {"a.io/b": "web"}, (TIER, Requirement("c", ABSENT))),
     ],
 )
-def test_parse(
-    text: str, labels: tuple[tuple[str, str], ...], expressions: tuple[Requirement, ...]
-) -> None:
+def test_parse(text: str, labels: dict[str, str], expressions: tuple[Requirement, ...]) -> None:
     """Equality terms become labels, all others requirements, in the order written."""
-    assert parse(text) == LabelSelector(labels, expressions)
+    assert parse(text) == LabelSelector(tuple(labels.items()), expressions)
 
 
 NO_SELECTORS = ("app=web,", "=web", "app web", "app=web tier=x", "tier in a", "tier in (a", "a,,b")
@@ -163,43 +158,27 @@ def test_all_terms_must_match(text: str, matched: tuple[bool, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("selector", "printed"),
+    ("selector", "labels", "expressions"),
     [
-        (None, "nil"),
+        ("", "", ""),
+        ("queue=orders,env=prod", "env: prod,queue: orders,", ""),
         (
-            LabelSelector(),
+            "queue notin (a,b),!old",
+            "",
             (
-                "&LabelSelector{MatchLabels:map[string]string{},"
-                "MatchExpressions:[]LabelSelectorRequirement{},}"
-            ),
-        ),
-        (
-            LabelSelector((("queue", "orders"), ("env", "prod"))),
-            (
-                "&LabelSelector{MatchLabels:map[string]string{env: prod,queue: orders,},"
-                "MatchExpressions:[]LabelSelectorRequirement{},}"
-            ),
-        ),
-        (
-            LabelSelector(
-                (),
-                (
-                    Requirement("queue", Operator.NOT_IN, ("a", "b")),
-                    Requirement("old", Operator.DOES_NOT_EXIST),
-                ),
-            ),
-            (
-                "&LabelSelector{MatchLabels:map[string]string{},"
-                "MatchExpressions:[]LabelSelectorRequirement{"
                 "LabelSelectorRequirement{Key:queue,Operator:NotIn,Values:[a b],},"
-                "LabelSelectorRequirement{Key:old,Operator:DoesNotExist,Values:[],},},}"
+                "LabelSelectorRequirement{Key:old,Operator:DoesNotExist,Values:[],},"
             ),
         ),
     ],
 )
-def test_dump(selector: LabelSelector | None, printed: str) -> None:
+def test_dump(selector: str, labels: str, expressions: str) -> None:
     """The form that Go's String method gives, labels sorted."""
-    assert go_string(selector) == printed
+    assert go_string(parse(selector)) == (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+    assert go_string(None) == "nil"
 
 
 def test_a_selector_past_the_bound_is_refused_before_it_is_read() -> None:
@@ -303,30 +282,32 @@ def test_equal_names_of_pods_in_two_clusters_are_not_mixed(
 
 def test_an_object_of_equal_name_in_two_clusters_is_not_mixed() -> None:
     """A series without a namespace counts where none of its cluster's has one."""
-    answer = QueryResult(
-        [
-            labelled(1.0, ("ingress", "front"), *EU),
-            labelled(2.0, ("ingress", "front"), ("namespace", "shop"), *US),
-        ]
-    )
+    front = ("ingress", "front")
+    of_us = labelled(2.0, front, ("namespace", "shop"), *US)
+    answer = QueryResult([labelled(1.0, front, *EU), of_us])
     for own, milli in ((EU, 1000), (US, 2000)):
         assert of_cluster(of_object(value("10")), answer, own) == Values((milli,))
 
 
-def test_a_series_with_only_some_of_the_labels_is_of_no_cluster() -> None:
+SOME = series(1.0, namespace="shop", pod="p0", cluster="us", region="us-2")
+OF_NONE = 'none of the series is labelled cluster="us" and region="us-1" (seriesLabels)'
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (QueryResult([SOME]), GapKind.EMPTY, OF_NONE),
+        # They may be in the part that is missing.
+        (QueryResult([SOME], warnings=("a store is away",)), GapKind.PARTIAL, "a store is away"),
+    ],
+)
+def test_a_series_with_only_some_of_the_labels_is_of_no_cluster(
+    answer: QueryResult, kind: GapKind, said: str
+) -> None:
     """All labels have to match, and the sentence names them."""
-    answer = QueryResult([series(1.0, namespace="shop", pod="p0", cluster="us", region="us-2")])
     reading = instance(Gap, of_cluster(RPS, answer, US))
-    assert reading.kind is GapKind.EMPTY
-    expected = 'none of the series is labelled cluster="us" and region="us-1" (seriesLabels)'
-    assert reading.detail == expected
-
-
-def test_an_incomplete_answer_without_series_of_the_cluster_says_so() -> None:
-    """They may be in the part that is missing."""
-    answer = QueryResult([labelled(1.0, *POD.items(), *EU)], warnings=("a store is away",))
-    reading = instance(Gap, of_cluster(RPS, answer, US))
-    assert reading.kind is GapKind.PARTIAL
+    assert reading.kind is kind
+    assert said in reading.detail
 
 
 @pytest.mark.parametrize("found", [[], [series(1.0, ingress="front", cluster="us")]])
