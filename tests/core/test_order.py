@@ -40,16 +40,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.spec import ExternalMetric, Flags, HorizontalPodAutoscalerSpec, ObjectMetric
 from tests.core import strategies
-from tests.core.builders import (
-    BASE,
-    QUEUE,
-    behavior,
-    pods,
-    pods_policy,
-    rules,
-    spec,
-    values,
-)
+from tests.core.builders import BASE, QUEUE, behavior, pods, pods_policy, rules, spec, values
 from tests.core.deciding import ERROR
 from tests.core.timeline import Timeline
 from tests.narrowing import known

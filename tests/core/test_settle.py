@@ -6,13 +6,7 @@ import pytest
 
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
-from autoscaler.core.history import (
-    Contention,
-    History,
-    PendingWrite,
-    Recommendation,
-    ScaleEvent,
-)
+from autoscaler.core.history import Contention, History, PendingWrite, Recommendation, ScaleEvent
 from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.writes import (

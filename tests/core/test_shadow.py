@@ -16,14 +16,7 @@ from autoscaler.core.reconcile import ABOVE_MAX
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.record import stages_of
-from tests.core.builders import (
-    QUEUE,
-    behavior,
-    percent_policy,
-    pods_policy,
-    rules,
-    spec,
-)
+from tests.core.builders import QUEUE, behavior, percent_policy, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 
 IN_SHADOW = Extensions(mode=Mode.SHADOW)

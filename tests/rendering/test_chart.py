@@ -16,14 +16,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.persistence.record.rows import Lapse, Sample
 from autoscaler.rendering.chart import Chart, MarkKind, ShadeKind, chart_of
 from autoscaler.rendering.chart.lines import ChartRow, rows_of, shown
-from tests.core.builders import (
-    BASE,
-    average,
-    cpu,
-    external,
-    spec,
-    utilization,
-)
+from tests.core.builders import BASE, average, cpu, external, spec, utilization
 from tests.core.timeline import Timeline
 from tests.narrowing import known
 from tests.worlds.record import MemoryRecord
