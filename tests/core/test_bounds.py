@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,6 @@ from tests.core.builders import (
 from tests.core.timeline import Timeline
 
 NONE = Gap(GapKind.ERROR, "no answer")
-UNTIL = "until 18:00 UTC"
 
 
 def window(
@@ -38,56 +38,43 @@ def window(
 SCHEDULED = Extensions(schedules=(window("any", 1).schedule,))
 
 
+def bounds_of(**seen: Any) -> Bounds:
+    """Return the bounds of 2 to 10 replicas that an observation without a history leaves."""
+    return in_force(ExtensionHistory(), **seen)[0]
+
+
+def in_force(history: ExtensionHistory, **seen: Any) -> tuple[Bounds, ExtensionHistory]:
+    observation = Observation(Scale(4, 4, "app=web"), None, (), **seen)
+    return bounds_in_force(spec(QUEUE, minimum=2, maximum=10), observation, history, BASE)
+
+
+AT_A, AT_B = (f"schedule {name} until 18:00 UTC" for name in "ab")
+TO_FIVE = window("a", 5, gradual=True)
+
+
 @pytest.mark.parametrize(
     ("windows", "low", "high"),
     [
         ((), Bound(2), Bound(10)),
-        ((window("a", 5),), Bound(5, f"schedule a {UNTIL}"), Bound(10)),
-        ((window("a", 1),), Bound(1, f"schedule a {UNTIL}"), Bound(10)),
-        ((window("a", None, 4),), Bound(2), Bound(4, f"schedule a {UNTIL}")),
-        (
-            (window("a", 5, 6), window("b", 3, 8)),
-            Bound(5, f"schedule a {UNTIL}"),
-            Bound(8, f"schedule b {UNTIL}"),
-        ),
+        ((window("a", 5),), Bound(5, AT_A), Bound(10)),
+        ((window("a", 1),), Bound(1, AT_A), Bound(10)),
+        ((window("a", None, 4),), Bound(2), Bound(4, AT_A)),
+        ((window("a", 5, 6), window("b", 3, 8)), Bound(5, AT_A), Bound(8, AT_B)),
         (
             (window("a", None, 3), window("b", 8)),
-            Bound(8, f"schedule b {UNTIL}"),
-            Bound(8, f"the minimum by schedule b {UNTIL}"),
+            Bound(8, AT_B),
+            Bound(8, f"the minimum by {AT_B}"),
         ),
-        (
-            (window("a", 5, gradual=True), window("b", 3, 8)),
-            Bound(5, f"schedule a {UNTIL}"),
-            Bound(8, f"schedule b {UNTIL}"),
-        ),
-        ((window("a", 5, gradual=True),), Bound(5, f"schedule a {UNTIL}", gradual=True), Bound(10)),
+        ((TO_FIVE, window("b", 3, 8)), Bound(5, AT_A), Bound(8, AT_B)),
+        ((TO_FIVE,), Bound(5, AT_A, gradual=True), Bound(10)),
     ],
 )
 def test_open_windows_replace_the_targets_bounds(
     windows: tuple[OpenWindow, ...], low: Bound, high: Bound
 ) -> None:
     """Up and down; of several the largest of each; a maximum is never below the minimum."""
-    observation = Observation(Scale(4, 4, "app=web"), None, (), windows=windows)
-    bounds, _ = bounds_in_force(
-        spec(QUEUE, minimum=2, maximum=10), observation, ExtensionHistory(), BASE
-    )
+    bounds = bounds_of(windows=windows)
     assert (bounds.minimum, bounds.maximum) == (low, high)
-
-
-def asked_bounds(
-    asked: tuple[Values | Gap | None, Values | Gap | None],
-    known: tuple[KnownBound | None, KnownBound | None],
-) -> tuple[Bounds, ExtensionHistory]:
-    """Return the bounds of 2 to 10 replicas as answers and what they gave before leave them."""
-    observation = Observation(
-        Scale(4, 4, "app=web"),
-        None,
-        (),
-        min_replicas_reading=asked[0],
-        max_replicas_reading=asked[1],
-    )
-    history = ExtensionHistory(known_min=known[0], known_max=known[1])
-    return bounds_in_force(spec(QUEUE, minimum=2, maximum=10), observation, history, BASE)
 
 
 PARTLY = Gap(GapKind.PARTIAL, "store eu is unreachable")
@@ -96,6 +83,9 @@ PARTLY = Gap(GapKind.PARTIAL, "store eu is unreachable")
 def partly(replicas: int) -> Values:
     """Return a bound of so many, of an answer that is incomplete."""
     return Values((replicas * 1000,), (PARTLY,))
+
+
+SEVEN, LATE = KnownBound(7, BASE - 300.0), KnownBound(7, BASE - 301.0)
 
 
 @pytest.mark.parametrize(
@@ -110,19 +100,19 @@ def partly(replicas: int) -> Values:
         ((None, Values((6000,))), (None, None), 2, 6, False),
         ((None, Values((1000,))), (None, None), 2, 2, False),
         ((Values((8000,)), Values((5000,))), (None, None), 8, 8, False),
-        ((NONE, None), (KnownBound(7, BASE - 300.0), None), 7, 10, False),
-        ((NONE, None), (KnownBound(7, BASE - 301.0), None), 2, 10, True),
+        ((NONE, None), (SEVEN, None), 7, 10, False),
+        ((NONE, None), (LATE, None), 2, 10, True),
         ((NONE, None), (None, None), 2, 10, True),
-        ((None, NONE), (None, KnownBound(5, BASE - 1.0)), 2, 5, False),
-        ((None, NONE), (None, KnownBound(5, BASE - 301.0)), 2, 10, False),
+        ((None, NONE), (None, SEVEN), 2, 7, False),
+        ((None, NONE), (None, LATE), 2, 10, False),
         # An incomplete answer raises a bound, and never lowers it.
-        ((partly(4), None), (KnownBound(7, BASE - 300.0), None), 7, 10, False),
-        ((partly(8), None), (KnownBound(7, BASE - 300.0), None), 8, 10, False),
-        ((partly(4), None), (KnownBound(7, BASE - 301.0), None), 4, 10, True),
+        ((partly(4), None), (SEVEN, None), 7, 10, False),
+        ((partly(8), None), (SEVEN, None), 8, 10, False),
+        ((partly(4), None), (LATE, None), 4, 10, True),
         ((partly(4), None), (None, None), 4, 10, True),
-        ((None, partly(4)), (None, KnownBound(7, BASE - 300.0)), 2, 7, False),
-        ((None, partly(8)), (None, KnownBound(7, BASE - 300.0)), 2, 8, False),
-        ((None, partly(4)), (None, KnownBound(7, BASE - 301.0)), 2, 10, False),
+        ((None, partly(4)), (None, SEVEN), 2, 7, False),
+        ((None, partly(8)), (None, SEVEN), 2, 8, False),
+        ((None, partly(4)), (None, LATE), 2, 10, False),
         ((None, partly(4)), (None, None), 2, 10, False),
         ((partly(5), partly(4)), (KnownBound(4, BASE), KnownBound(3, BASE)), 5, 5, False),
     ],
@@ -135,7 +125,9 @@ def test_the_queries_of_bounds(
     hold: bool,
 ) -> None:
     """Rounded up, within the target's bounds; the last value counts for five minutes."""
-    bounds, after = asked_bounds(asked, known)
+    history = ExtensionHistory(known_min=known[0], known_max=known[1])
+    readings = {"min_replicas_reading": asked[0], "max_replicas_reading": asked[1]}
+    bounds, after = in_force(history, **readings)
     found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
     assert found == (low, high, hold)
     if any(isinstance(one, Values) and one.gaps for one in asked):
@@ -148,19 +140,11 @@ def test_the_queries_of_bounds(
 
 def test_a_query_moves_a_bound_within_the_open_windows() -> None:
     """The window's bounds take the place of the target's own."""
-    observation = Observation(
-        Scale(4, 4, "app=web"),
-        None,
-        (),
-        windows=(window("a", 5, 20),),
-        min_replicas_reading=Values((12_000,)),
-    )
-    bounds, _ = bounds_in_force(
-        spec(QUEUE, minimum=2, maximum=10), observation, ExtensionHistory(), BASE
-    )
+    twelve = Values((12_000,))
+    bounds = bounds_of(windows=(window("a", 5, 20),), min_replicas_reading=twelve)
     assert (bounds.minimum, bounds.maximum.replicas) == (Bound(12, "minReplicasQuery"), 20)
-    low = replace(observation, windows=(window("a", None, 3), window("b", 8)))
-    bounds, _ = bounds_in_force(spec(QUEUE, minimum=2, maximum=10), low, ExtensionHistory(), BASE)
+    low = (window("a", None, 3), window("b", 8))
+    bounds = bounds_of(windows=low, min_replicas_reading=twelve)
     assert (bounds.minimum.replicas, bounds.maximum.replicas) == (8, 8)
 
 
@@ -168,13 +152,9 @@ def test_a_window_that_opens_and_closes() -> None:
     """To its minimum at once, past the policies, and back by the metrics."""
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
-    line.at("0s", queue=10).want(1)
-    line.opened(window("office-hours", 5))
-    line.at("15s", queue=10).want(
-        5,
-        reason="Current number of replicas below Spec.MinReplicas "
-        "(schedule office-hours until 18:00 UTC)",
-    )
+    line.at("0s", queue=10).want(1).opened(window("a", 5))
+    line.at("15s", queue=10)
+    line.want(5, reason=f"Current number of replicas below Spec.MinReplicas ({AT_A})")
     line.at("30s", queue=10).want(5).conditions(ScalingLimited="TooFewReplicas")
     line.opened().at("45s", queue=10).want(4).at("1m", queue=10).want(3)
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 
 import pytest
@@ -40,10 +41,8 @@ def test_equality_and_hash_are_those_of_a_frozen_dataclass() -> None:
 
 def test_a_changed_record_is_the_replaced_one() -> None:
     """Whichever field it is; the first record stays as it was."""
-    before, other = (
-        History(),
-        History((), desired_replicas=4, zeroed_by_us=True, contention=Contention(6)),
-    )
+    before = History()
+    other = History((), desired_replicas=4, zeroed_by_us=True, contention=Contention(6))
     for one in fields(History):
         value = getattr(other, one.name)
         assert changed(before, **{one.name: value}) == replace(before, **{one.name: value})
@@ -65,8 +64,8 @@ def _characters(text: str) -> int:
     return len(text)
 
 
-def test_a_result_is_kept_as_long_as_there_is_room() -> None:
-    """The same argument is not computed again; the oldest results make room for new ones."""
+def uppercase() -> tuple[Callable[[str], str], list[str]]:
+    """Return a function of which 1000 characters are kept, and the texts that it computed."""
     computed: list[str] = []
 
     @bounded_cache(1000, _characters)
@@ -74,6 +73,12 @@ def test_a_result_is_kept_as_long_as_there_is_room() -> None:
         computed.append(text)
         return text.upper()
 
+    return upper, computed
+
+
+def test_a_result_is_kept_as_long_as_there_is_room() -> None:
+    """The same argument is not computed again; the oldest results make room for new ones."""
+    upper, computed = uppercase()
     texts = [f"{number:0100}" for number in range(10)]
     assert [upper(text) for text in texts * 2] == texts * 2
     assert computed == texts
@@ -86,13 +91,7 @@ def test_a_result_is_kept_as_long_as_there_is_room() -> None:
 
 def test_what_is_too_large_for_the_cache_leaves_the_rest_in_it() -> None:
     """One large text does not put everything else out."""
-    computed: list[str] = []
-
-    @bounded_cache(1000, _characters)
-    def upper(text: str) -> str:
-        computed.append(text)
-        return text.upper()
-
+    upper, computed = uppercase()
     for _ in range(2):
         upper("small")
         upper("large" * 100)

@@ -33,15 +33,11 @@ def test_a_spike_and_its_decline_without_behavior() -> None:
 
 def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
     """Raw recommendations are remembered: up to 20 while the metric asks for 8, then for 6."""
-    line = Timeline(spec(QUEUE), replicas=4)
-    line.at("0s", queue=200).want(
-        8, limited="ScaleUpLimit", reason="external metric queue(nil) above target"
-    )
+    line = Timeline(spec(QUEUE), replicas=4).at("0s", queue=200)
+    line.want(8, limited="ScaleUpLimit", reason="external metric queue(nil) above target")
     line.at("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
-    line.events("SuccessfulRescale")
-    line.at("30s", queue=60).want(
-        20, limited="DesiredWithinRange", reason="All metrics below target"
-    )
+    line.events("SuccessfulRescale").at("30s", queue=60)
+    line.want(20, limited="DesiredWithinRange", reason="All metrics below target")
 
 
 def test_with_behavior_a_capped_spike_stops_climbing() -> None:
@@ -73,38 +69,28 @@ def test_a_blocked_sync_recommends_nothing() -> None:
     line.at("5m", queue=10).want(1)
 
 
+FOUR_A_MINUTE = behavior(up=rules(pods_policy(4, 60), window=0))
+
+
 def test_a_failed_write_is_tried_again_with_a_whole_allowance() -> None:
     """No event was stored, so nothing of the policy's allowance is spent."""
-    up = behavior(up=rules(pods_policy(4, 60), window=0))
-    line = Timeline(spec(QUEUE, behavior=up), replicas=1)
-    line.at("0s", queue=200, write_fails="etcd is down").want(1)
-    line.events("FailedRescale")
+    line = Timeline(spec(QUEUE, behavior=FOUR_A_MINUTE), replicas=1)
+    line.at("0s", queue=200, write_fails="etcd is down").want(1).events("FailedRescale")
     line.conditions(AbleToScale="FailedUpdateScale", ScalingLimited="ScaleUpLimit")
-    line.at("15s", queue=200).want(5)
-    line.at("30s", queue=200).want(5).releases("1m15s")
-
-
-def test_a_failed_write_leaves_its_recommendation() -> None:
-    """It counts in the window as if the write had been accepted."""
-    line = Timeline(spec(QUEUE), replicas=1)
-    line.at("0s", queue=40, write_fails="etcd is down").want(1)
-    line.at("15s", queue=10).want(4, stabilized="ScaleDownStabilized", reason="")
+    line.at("15s", queue=200).want(5).at("30s", queue=200).want(5).releases("1m15s")
 
 
 def test_the_bounds_spend_the_allowance() -> None:
     """A rescale to a bound is an event like any other."""
-    up = behavior(up=rules(pods_policy(4, 60), window=0))
-    line = Timeline(spec(QUEUE, minimum=4, behavior=up), replicas=1)
+    line = Timeline(spec(QUEUE, minimum=4, behavior=FOUR_A_MINUTE), replicas=1)
     line.at("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
     line.at("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
 
 
 def test_a_restart_holds_the_current_count_for_a_window() -> None:
     """The count that is found is the first recommendation."""
-    line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
-    line.at("0s", queue=60).want(6)
-    line.restart()
-    line.at("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
+    line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6).at("0s", queue=60).want(6)
+    line.restart().at("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
 
 
 def test_a_short_absence_is_no_news() -> None:
@@ -166,62 +152,43 @@ def test_to_zero_and_back(rule: object) -> None:
 
 def test_a_target_set_to_zero_by_hand_stays_off() -> None:
     """Whatever the queue says, until another count is set."""
-    line = Timeline(spec(QUEUE, minimum=1), replicas=3)
-    line.at("0s", queue=30).want(3)
-    line.by_hand(0)
-    line.at("15s", queue=500).want(0, outcome="ok")
+    line = Timeline(spec(QUEUE, minimum=1), replicas=3).at("0s", queue=30).want(3)
+    line.by_hand(0).at("15s", queue=500).want(0, outcome="ok").events()
     line.conditions(ScalingActive="ScalingDisabled", AbleToScale="SucceededGetScale")
-    line.events()
-    line.by_hand(1)
-    line.at("30s", queue=500).want(4, limited="ScaleUpLimit")
+    line.by_hand(1).at("30s", queue=500).want(4, limited="ScaleUpLimit")
     line.conditions(ScalingActive="ValidMetricFound")
 
 
 def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
     """It was we who brought it there, so it is we who bring it to the new minimum."""
-    zero, two = spec(QUEUE, minimum=0, behavior=FREE), spec(QUEUE, minimum=2, behavior=FREE)
-    line = Timeline(zero, replicas=1)
-    line.at("0s", queue=0).want(0)
-    line.change(two)
-    line.at("15s", queue=0).want(2, reason="Current number of replicas below Spec.MinReplicas")
-    line.by_hand(0)
-    line.at("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
+    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).at("0s", queue=0).want(0)
+    line.change(spec(QUEUE, minimum=2, behavior=FREE)).at("15s", queue=0)
+    line.want(2, reason="Current number of replicas below Spec.MinReplicas")
+    line.by_hand(0).at("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
     """Once the count has left our zero, the next zero is not ours."""
-    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1)
-    line.at("0s", queue=0).want(0)
-    line.by_hand(1)
-    line.at("15s", queue=10).want(1)
-    line.by_hand(0)
-    line.change(spec(QUEUE, minimum=1, behavior=FREE))
-    line.at("30s", queue=100).want(0).conditions(ScalingActive="ScalingDisabled")
+    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).at("0s", queue=0).want(0)
+    line.by_hand(1).at("15s", queue=10).want(1)
+    line.by_hand(0).change(spec(QUEUE, minimum=1, behavior=FREE)).at("30s", queue=100).want(0)
+    line.conditions(ScalingActive="ScalingDisabled")
 
 
 def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
     """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
-    zero, one = spec(QUEUE, minimum=0, behavior=FREE), spec(QUEUE, minimum=1)
-    line = Timeline(zero, replicas=1)
-    line.at("0s", queue=0).want(0)
-    line.change(one)
-    line.restart()
-    line.at("15s", queue=0).want(1, reason="Current number of replicas below Spec.MinReplicas")
-    line.by_hand(0, "kubectl")
-    line.restart()
-    line.at("30s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
-    line.by_hand(0)
-    line.at("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
+    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).at("0s", queue=0).want(0)
+    line.change(spec(QUEUE, minimum=1)).restart().at("15s", queue=0)
+    line.want(1, reason="Current number of replicas below Spec.MinReplicas")
+    line.by_hand(0, "kubectl").restart().at("30s", queue=500).want(0)
+    line.conditions(ScalingActive="ScalingDisabled")
+    line.by_hand(0).at("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_a_pause_at_zero_ends_after_the_state_was_lost() -> None:
     """The zero that it left is ours."""
-    line = Timeline(spec(QUEUE, minimum=1), replicas=3)
-    line.annotated(paused_replicas="0")
-    line.at("0s", queue=30).want(0)
-    line.annotated()
-    line.restart()
-    line.at("15s", queue=30).want(1)
+    line = Timeline(spec(QUEUE, minimum=1), replicas=3).annotated(paused_replicas="0")
+    line.at("0s", queue=30).want(0).annotated().restart().at("15s", queue=30).want(1)
 
 
 @pytest.mark.parametrize(
