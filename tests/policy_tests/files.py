@@ -22,6 +22,10 @@ targets:
 """
 """One worker for each 30 of a queue, with the HPA's defaults."""
 
+_OTHER = QUEUE[QUEUE.index("- namespace") :].replace("worker", "b")
+TWO_OF_A_QUEUE = QUEUE + _OTHER.replace("maxReplicas: 20", "maxReplicas: 9")
+"""The same, and a second target `b` of the same queue, of 9 at most."""
+
 WEB = """\
 queries: {rps: "sum by (namespace, pod) (rate(http_requests_total[2m]))"}
 targets:

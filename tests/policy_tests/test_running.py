@@ -1,20 +1,24 @@
 """What happens in a policy test happens to its targets as it would to those of a daemon."""
 
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from autoscaler.core.observation import Gap, GapKind, Values
+from autoscaler.core.step import Step
 from autoscaler.lab.policy_tests.expectations import limits_of, proposal_of
 from autoscaler.lab.policy_tests.kept_world import TargetRun
 from tests.narrowing import known
-from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
+from tests.policy_tests.files import QUEUE, TWO_OF_A_QUEUE, WEB, counts, only, ran
 
 UNKNOWN_RANGES = ("2m*2+1m", "3e2", "0x12c", "max(5m,step())", "1i", "$__interval", "")
 
 SERIES = "series: {queue: 200x40}\nstart: {replicas: 7}\nnever: {above: 20}"
 """What needs seven, for ten minutes."""
+
+
+def steps_of(run: TargetRun) -> list[Step]:
+    return [one.step for one in run.counts if one.step is not None]
 
 
 def kinds(run: TargetRun) -> list[str]:
@@ -47,7 +51,7 @@ def test_a_query_fails_by_its_name(tmp_path: Path) -> None:
         never: {above: 5}
     """
     run = only(ran(tmp_path, test, QUEUE + "  maxReplicasQuery: max(m)\n"))
-    bounds = [count.step.decision.bounds for count in run.counts if count.step is not None]
+    bounds = [step.decision.bounds for step in steps_of(run)]
     assert [bool(one and one.missing) for one in bounds] == [False] * 4 + [True] * 5
     assert kinds(run) == [""] * 9
 
@@ -114,11 +118,8 @@ def test_a_queue_follows_its_pods(tmp_path: Path) -> None:
     run = only(ran(tmp_path, test))
     most = max(one.replicas for one in run.counts)
     assert 6 < most <= 20
-    proposals = [
-        one.step.decision.combination.after
-        for one in run.counts
-        if one.step is not None and one.step.decision.combination is not None
-    ]
+    combined = [step.decision.combination for step in steps_of(run)]
+    proposals = [one.after for one in combined if one is not None]
     assert proposals[0] == 0
     assert max(proposals) > 6
     assert proposals[-1] < max(proposals)
@@ -133,38 +134,30 @@ def test_the_daemon_does_not_run_for_a_while(tmp_path: Path) -> None:
     assert [run.counts[index].replicas for index in (5, 6, 11, 12, 13)] == [7, 3, 3, 6, 7]
 
 
+SINKS = """
+start: {replicas: 7}
+series: {queue: 200x4 0x60}
+never: {above: 7}
+"""
+
+
 def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
-    test = """
-        start: {replicas: 7}
-        series: {queue: 200x4 0x60}
-        never: {above: 7}
-    """
-    event = "events: [{{at: 3m, {}: true}}]"
-    usual = counts(tmp_path, test)
-    again = ran(tmp_path, textwrap.dedent(test) + event.format("restart"))
-    restarted = [one.replicas for one in only(again).counts]
-    steps = [one.step for one in only(again).counts if one.step is not None]
-    reads = [step.inputs.observation.last_read is None for step in steps]
+    usual = counts(tmp_path, SINKS)
+    restarted = only(ran(tmp_path, f"{SINKS}events: [{{at: 3m, restart: true}}]"))
+    assert usual == [one.replicas for one in restarted.counts]
+    reads = [step.inputs.observation.last_read is None for step in steps_of(restarted)]
     assert [index for index, is_first in enumerate(reads) if is_first] == [0, 12]
-    without = counts(tmp_path, textwrap.dedent(test) + event.format("loseState"))
-    assert usual == restarted
-    assert usual.index(1) < without.index(1)
-    assert without.index(1) == 12 + 20  # five minutes from the loss on
+    without = counts(tmp_path, f"{SINKS}events: [{{at: 3m, loseState: true}}]")
+    assert usual.index(1) < without.index(1) == 12 + 20  # five minutes from the loss on
 
 
 def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
-    test = """
-        start: {replicas: 7}
-        series: {queue: 200x4 0x60}
-        events: [{at: 2m, takeover: true}]
-        never: {above: 7}
-    """
-    run = only(ran(tmp_path, test))
+    run = only(ran(tmp_path, f"{SINKS}events: [{{at: 2m, takeover: true}}]"))
     found = [one.replicas for one in run.counts]
-    assert found.index(1) == counts(tmp_path, test.replace("takeover", "restart")).index(1)
-    steps = [one.step for one in run.counts if one.step is not None]
-    assert all(step.decision.foreign is None for step in steps)
-    seen = [step.inputs.observation for step in steps]
+    restarted = counts(tmp_path, f"{SINKS}events: [{{at: 2m, restart: true}}]")
+    assert found.index(1) == restarted.index(1)
+    assert all(step.decision.foreign is None for step in steps_of(run))
+    seen = [step.inputs.observation for step in steps_of(run)]
     # Its first sync does not know whether the other one has written since it looked last.
     assert [one.sole_writer for one in seen[7:10]] == [True, False, True]
     assert seen[8].last_sync == seen[7].last_sync + 15.0  # type: ignore[operator] # there was one
@@ -182,7 +175,7 @@ def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
         - {at: 7m, for: 1m, unreadable: forbidden}
     """
     run = only(ran(tmp_path, test))
-    steps = [one.step for one in run.counts if one.step is not None]
+    steps = steps_of(run)
     changed = known(steps[4].decision.foreign)
     assert (changed.before, changed.after, changed.manager) == (7, 3, "somebody")
     states = [step.result.classified().state.value for step in steps]
@@ -204,17 +197,12 @@ def test_schedules_open_at_the_instant_of_the_begin(tmp_path: Path) -> None:
 
 
 def test_the_breaker_of_the_configuration_holds(tmp_path: Path) -> None:
-    second = "- {namespace: shop, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b},"
-    metric = "{type: External, external: {metric: {name: queue}, "
-    metric += "target: {type: AverageValue, averageValue: 30}}}"
-    config = f"scaleDownBreaker: {{minTargets: 2, hold: 5m}}\ndownscaleStabilization: 0s\n{QUEUE}"
-    config += f"{second} maxReplicas: 9, metrics: [{metric}]}}\n"
+    breaker = "scaleDownBreaker: {minTargets: 2, hold: 5m}\ndownscaleStabilization: 0s\n"
     test = "target: shop/*\nstart: {replicas: 7}\nseries: {queue: 200x4 0x20}\nnever: {above: 9}"
-    runs = ran(tmp_path, test, config).targets
+    runs = ran(tmp_path, test, breaker + TWO_OF_A_QUEUE).targets
     assert set(runs) == {"shop/Deployment/worker", "shop/Deployment/b"}
     for run in runs.values():
-        step = known(run.counts[5].step)
-        assert "ScaleDownBreaker" in limits_of(step)
+        assert "ScaleDownBreaker" in limits_of(known(run.counts[5].step))
         assert run.counts[5].replicas == 7
 
 
