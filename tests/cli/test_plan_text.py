@@ -4,33 +4,42 @@ import io
 import os
 import sys
 from dataclasses import replace
+from typing import TypeAlias
 
 import pytest
 
 from autoscaler.cli.output import print_text
 from autoscaler.cli.planning import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.series import QueryFailure
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ExternalMetric
 from autoscaler.core.target import Query, Target
+from tests.narrowing import instance
 from tests.rendering import test_extension_words as extended
 from tests.worlds.memory import T0, Memory, answer, external
 from tests.worlds.record import synced
 
 REFUSED = "Prometheus at http://127.0.0.1:9090 refused the connection"
 AWAY = "the API server https://127.0.0.1:6443 cannot be reached: connection refused"
+Answers: TypeAlias = dict[str, QueryResult | QueryFailure]
+A, B = external("shop", "a"), external("shop", "b")
+EMPTY: Answers = {"queue": answer(), "rest": answer()}
 
 
-def planned(world: Memory, *targets: Target) -> str:
-    """Sync targets once, and return what is printed."""
+def planned(answers: Answers, *targets: Target, away: str = "") -> list[str]:
+    """Sync targets of two replicas once, `shop/a` unless told; return the lines that are printed.
+
+    Where the API server is ``away`` nothing is known of their scales.
+    """
+    targets = targets or (external("shop", "a"),)
+    names = [one.spec.scale_target_ref.name for one in targets]
+    scales: dict[str, Scale | Unavailable] = {
+        f"shop/{name}": Unavailable(away) if away else Scale(2, 2, f"app={name}") for name in names
+    }
+    world = Memory(answers=answers, scales=scales)
     with world.syncer() as syncer:
         syncer.sync(targets, T0, 10.0)
-    return paragraphs(sorted(world.results, key=lambda result: result.target.key))
-
-
-def scales(*names: str) -> dict[str, Scale | Unavailable]:
-    """Return scales of two replicas."""
-    return {f"shop/{name}": Scale(2, 2, f"app={name}") for name in names}
+    return paragraphs(sorted(world.results, key=lambda result: result.target.key)).split("\n")
 
 
 def two_metrics(name: str) -> Target:
@@ -43,14 +52,12 @@ def two_metrics(name: str) -> Target:
 @pytest.mark.parametrize("text", ["[/foo]", 'up{job=~"[a-z]+"}', "a:car:rate5m", "[red]x[/red]"])
 def test_the_text_takes_no_text_for_markup(text: str) -> None:
     """Prometheus' own words hold brackets and colons; none of them is left out or drawn."""
-    world = Memory(answers={"queue": QueryFailure(text)}, scales=scales("a"))
-    assert text in planned(world, external("shop", "a"))
+    assert text in planned({"queue": QueryFailure(text)})[1]
 
 
 def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
     """What was done and why, what restricts it, and each metric's value, target and proposal."""
-    world = Memory(answers={"queue": answer(600.0)}, scales=scales("a"))
-    assert planned(world, external("shop", "a")).split("\n") == [
+    assert planned({"queue": answer(600.0)}) == [
         "shop/Deployment/a  2 -> 4",
         (
             "  scaled 2 -> 4 replicas: queue above target: 300/30 per replica; the metrics ask for "
@@ -63,8 +70,7 @@ def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
 
 def test_a_failure_is_told_once_of_a_target() -> None:
     """It is in the verdict, and neither in the metric's line nor in one of an Event."""
-    world = Memory(answers={"queue": QueryFailure(REFUSED)}, scales=scales("a"))
-    assert planned(world, external("shop", "a")).split("\n") == [
+    assert planned({"queue": QueryFailure(REFUSED)}) == [
         "shop/Deployment/a  2 -> 2",
         f"  stays at 2 replicas: nothing can be decided: queue: {REFUSED}",
     ]
@@ -72,11 +78,8 @@ def test_a_failure_is_told_once_of_a_target() -> None:
 
 def test_a_failure_of_many_targets_is_told_once_with_their_names() -> None:
     """Those that it blocks are listed under it; one that another metric moves refers to it."""
-    world = Memory(
-        answers={"queue": QueryFailure(REFUSED), "rest": answer(90.0)}, scales=scales(*"abc")
-    )
-    targets = (external("shop", "a"), external("shop", "b"), two_metrics("c"))
-    assert planned(world, *targets).split("\n") == [
+    answers: Answers = {"queue": QueryFailure(REFUSED), "rest": answer(90.0)}
+    assert planned(answers, A, B, two_metrics("c")) == [
         f"failure 1: {REFUSED}",
         "  nothing can be decided for 2 targets:",
         "  shop/Deployment/a, stays at 2 replicas",
@@ -93,11 +96,7 @@ def test_a_failure_of_many_targets_is_told_once_with_their_names() -> None:
 
 def test_scales_that_cannot_be_read_are_told_once() -> None:
     """No count is made up for them."""
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Unavailable(AWAY), "shop/b": Unavailable(AWAY)},
-    )
-    assert planned(world, external("shop", "a"), external("shop", "b")).split("\n") == [
+    assert planned({"queue": answer(90.0)}, A, B, away=AWAY) == [
         f"failure 1: {AWAY}",
         "  nothing can be decided for 2 targets:",
         "  shop/Deployment/a",
@@ -107,8 +106,7 @@ def test_scales_that_cannot_be_read_are_told_once() -> None:
 
 def test_what_only_sounds_the_same_is_told_of_each() -> None:
     """Two queries without series are two mistakes."""
-    world = Memory(answers={"queue": answer(), "rest": answer()}, scales=scales("a", "b"))
-    text = planned(world, external("shop", "a"), external("shop", "b", promql="rest"))
+    text = "\n".join(planned(EMPTY, A, external("shop", "b", promql="rest")))
     assert "failure" not in text
     assert text.count("the query returned no series") == 2
 
@@ -117,11 +115,9 @@ def test_a_metric_that_fails_as_another_does_has_its_own_line() -> None:
     """In plain words; the first of them is in the verdict."""
     target = two_metrics("a")
     queue, rest = target.spec.metrics
-    assert isinstance(rest, ExternalMetric)
+    rest = instance(ExternalMetric, rest)
     rest = replace(rest, metric=replace(rest.metric, name="rest"))
-    target = replace(target, spec=replace(target.spec, metrics=(queue, rest)))
-    world = Memory(answers={"queue": answer(), "rest": answer()}, scales=scales("a"))
-    assert planned(world, target).split("\n") == [
+    assert planned(EMPTY, replace(target, spec=replace(target.spec, metrics=(queue, rest)))) == [
         "shop/Deployment/a  2 -> 2",
         (
             "  stays at 2 replicas: nothing can be decided: queue: the query returned no series "

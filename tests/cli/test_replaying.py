@@ -43,15 +43,25 @@ def samples(folder: Path, name: str = "load.csv", *, replicas: str = "", rows: i
     return path
 
 
-def answer(*arguments: str) -> RehearsalAnswer:
+def replayed(*arguments: object) -> tuple[int, str, str]:
+    return ran("replay", *map(str, arguments))
+
+
+def answer(*arguments: object) -> RehearsalAnswer:
     """Replay; return what is printed as JSON, which has to fit its schema."""
-    code, printed, said = ran("replay", *arguments, "-o", "json")
+    code, printed, said = replayed(*arguments, "-o", "json")
     assert code == 0, said
     return RehearsalAnswer.model_validate_json(printed)
 
 
+def assuming(folder: Path, text: str) -> tuple[str, Path]:
+    """Write a file of assumptions, and return the option that names it."""
+    (folder / "assume.yaml").write_text(text)
+    return "--assume", folder / "assume.yaml"
+
+
 def test_a_file_is_the_time_from_its_first_row_to_its_last(config: Path, tmp_path: Path) -> None:
-    found = answer("-c", str(config), "--csv", str(samples(tmp_path)))
+    found = answer("-c", config, "--csv", samples(tmp_path))
     assert (found.begin, found.end) == (BASE, BASE + 3600)
     assert [one.target for one in found.targets] == [
         "shop/Deployment/web",
@@ -72,17 +82,13 @@ def test_a_file_is_the_time_from_its_first_row_to_its_last(config: Path, tmp_pat
 
 @pytest.mark.parametrize("step", [60, 300, 600, 3600])
 def test_a_row_holds_until_the_next_one(config: Path, tmp_path: Path, step: int) -> None:
-    loads = [90, 240, 60, 60, 300, 30]
-    span = range(0, step * len(loads), 15)
-    files = {
-        "sparse": [(step * number, load) for number, load in enumerate(loads)],
-        "dense": [(at, loads[at // step]) for at in span],
-    }
+    loads, file = [90, 240, 60, 60, 300, 30], tmp_path / "load.csv"
+    sparse = [(step * number, load) for number, load in enumerate(loads)]
+    dense = [(at, loads[at // step]) for at in range(0, step * len(loads), 15)]
     found = []
-    for name, rows in files.items():
-        file = tmp_path / f"{name}.csv"
+    for rows in (sparse, dense):
         file.write_text("\n".join(["t,value", *(f"{BASE + at},{load}" for at, load in rows)]))
-        (one, _) = answer("-c", str(config), "--csv", str(file)).targets
+        (one, _) = answer("-c", config, "--csv", file).targets
         assert one.failed_seconds == 0
         found.append((one.measures, one.changes))
     assert found[0] == found[1]
@@ -95,14 +101,14 @@ def test_absurd_numbers_end_in_a_sentence_or_a_count(tmp_path: Path, rows: str) 
     most = re.sub(r'"maxReplicas": \d+', f'"maxReplicas": {2**31 - 1}', text)
     write_config(path, json.loads(most))
     file.write_text(f"t,value\n{rows}\n")
-    code, _, said = ran("replay", "-c", str(path), "--csv", str(file), "-o", "json")
+    code, _, said = replayed("-c", path, "--csv", file, "-o", "json")
     assert code in {0, 2}
     assert "Traceback" not in said
 
 
 def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
     file = samples(tmp_path, replicas="4")
-    code, printed, _ = ran("replay", "-c", str(config), "-t", "shop/web", "--csv", str(file))
+    code, printed, _ = replayed("-c", config, "-t", "shop/web", "--csv", file)
     lines = printed.splitlines()
     assert code == 0
     assert lines[:3] == [
@@ -117,31 +123,25 @@ def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
     assert float(rows["time short"][0].rstrip("%")) < float(rows["time short"][1].rstrip("%"))
 
 
-def without_data(folder: Path) -> Path:
-    """Write samples of an hour ago, of which none is of the time that is replayed."""
-    path = folder / "load.csv"
-    path.write_text(f"t,value\n{int(BASE) - 3600},100\n")
-    return path
-
-
 def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) -> None:
     span = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T01:00:00Z")
-    csv, report = without_data(tmp_path), tmp_path / "report.html"
+    csv, report = tmp_path / "load.csv", tmp_path / "report.html"
+    csv.write_text(f"t,value\n{int(BASE) - 3600},100\n")  # an hour before the time that is replayed
     of_demand = (
         *("time short", "time over", "shortage", "surplus", "instability"),
         *("missing pod-hours", "worst shortage", "longest shortage"),
     )
     config = tmp_path / "autoscaler.yaml"
     write_config(config, queue_config("http://127.0.0.1:9", "shop", "web"))
-    arguments = ("replay", "-c", str(config), "--csv", str(csv), *span)
-    code, printed, said = ran(*arguments, "--report", str(report))
+    arguments = ("-c", config, "--csv", csv, *span)
+    code, printed, said = replayed(*arguments, "--report", report)
     assert code == 0, said
     assert "shop/Deployment/web: 1 -> 1 replica\n" in printed
     told = dict(re.findall(r"^  ([a-z -]+?)  +(\S+)", printed, re.MULTILINE))
     assert {name: told[name] for name in of_demand} == dict.fromkeys(of_demand, "-")
     assert told["replica-hours"] == "1.00"
     assert report.read_text().count('data-label="rehearsed">-</td>') == len(of_demand)
-    (one,) = answer("-c", str(config), "--csv", str(csv), *span).targets
+    (one,) = answer("-c", config, "--csv", csv, *span).targets
     assert (one.measures.scored_seconds, one.measures.replica_hours) == (0.0, 1.0)
     assert (one.measures.tau_under, one.measures.worst_shortage) == (None, None)
     assert set(one.lines.short) == {None}
@@ -149,7 +149,7 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
         config, queue_config("http://127.0.0.1:9", "shop", *(f"web{number}" for number in range(7)))
     )
     # Of so many targets each has a line.
-    head, *table = (line.split() for line in ran(*arguments)[1].splitlines()[2:])
+    head, *table = (line.split() for line in replayed(*arguments)[1].splitlines()[2:])
     assert head[0] == "TARGET"
     assert table == [
         [f"shop/Deployment/web{number}", "-", "-", "-", "1.00", "0", "-"] for number in range(7)
@@ -157,11 +157,10 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
 
 
 def test_a_part_of_the_time_of_a_file(config: Path, tmp_path: Path) -> None:
-    assumed = tmp_path / "assume.yaml"
-    assumed.write_text("workloads: [{target: shop/*, replicas: 3, readyAfter: 5s}]\n")
+    stated = "workloads: [{target: shop/*, replicas: 3, readyAfter: 5s}]\n"
     span = ("--from", "2026-01-01T00:10:00Z", "--to", "2026-01-01T00:20:00Z")
-    file = str(samples(tmp_path))
-    found = answer("-c", str(config), "--csv", f"{QUEUE}={file}", *span, "--assume", str(assumed))
+    named = f"{QUEUE}={samples(tmp_path)}"
+    found = answer("-c", config, "--csv", named, *span, *assuming(tmp_path, stated))
     assert (found.begin, found.end) == (BASE + 600, BASE + 1200)
     assert {one.first_replicas for one in found.targets} == {3}
     assert all(not one.assumed for one in found.targets)
@@ -182,37 +181,35 @@ def test_averages_are_of_a_number_of_pods(tmp_path: Path) -> None:
     config, file = cpu_config(tmp_path), tmp_path / "cpu.csv"
     rows = "".join(f"{int(BASE) + 15 * row},1.0\n" for row in range(40))
     file.write_text("t,value\n" + rows)
-    code, printed, _ = ran("replay", "-c", str(config), "--csv", str(file))
+    code, printed, _ = replayed("-c", config, "--csv", file)
     assert code == 1
     assert printed.splitlines()[1] == (
         "not rehearsed: shop/Deployment/web: of how many pods the samples of cpu are the average "
         "is not known: give their file a third column, replicas, or state replicas with --assume"
     )
-    assumed = tmp_path / "assume.yaml"
-    assumed.write_text("workloads: [{replicas: 4}]\n")
-    arguments = ("-c", str(config), "--csv", str(file), "--assume", str(assumed))
-    (stated,) = answer(*arguments).targets
+    stating = assuming(tmp_path, "workloads: [{replicas: 4}]\n")
+    (stated,) = answer("-c", config, "--csv", file, *stating).targets
     file.write_text("t,value,replicas\n" + rows.replace(",1.0", ",1.0,4"))
-    (counted,) = answer("-c", str(config), "--csv", f"cpu={file}").targets
+    (counted,) = answer("-c", config, "--csv", f"cpu={file}").targets
     # Four pods that use one core each are eight of half a core.
     for one in (stated, counted):
         assert one.models == {"cpu": "shared"}
         assert (one.first_replicas, one.last_replicas) == (4, 8)
 
 
-def refused(*arguments: str) -> tuple[int, list[str]]:
+def refused(*arguments: object) -> tuple[int, list[str]]:
     """Replay what cannot be; return the exit code and the sentences."""
-    code, printed, said = ran("replay", *arguments)
+    code, printed, said = replayed(*arguments)
     assert printed == ""
     return code, said.splitlines()
 
 
 def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
-    file, of = samples(tmp_path), ("-c", str(config))
+    file, of = samples(tmp_path), ("-c", config)
     bad = tmp_path / "bad.csv"
     bad.write_text("t,value\n1,x\n")
     sentence = "'x' is no number; leave out a row of which the value is not known"
-    files = ("--csv", f"cpu={file}", "--csv", str(bad), "--csv", str(file))
+    files = ("--csv", f"cpu={file}", "--csv", bad, "--csv", file)
     assert refused(*of, *files) == (
         2,
         [
@@ -223,13 +220,13 @@ def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
     )
     span = ("--from", "2026-01-01T00:20:00Z", "--to", "2026-01-01T00:10:00Z")
     for arguments, code, said in (
-        (("--csv", str(file), "--from-record"), 2, "--from-record and --csv are two sources"),
+        (("--csv", file, "--from-record"), 2, "--from-record and --csv are two sources"),
         ((), 2, "--from is missing: the time at which the rehearsal begins"),
         (("--from", "soon"), 2, "'soon' is no time"),
-        (("--csv", str(file), *span), 2, "--from (2026-01-01T00:20:00Z) has to be before --to"),
-        (("--csv", str(file), "--step", "2h"), 2, "--step (7200 s) is larger than the time of"),
+        (("--csv", file, *span), 2, "--from (2026-01-01T00:20:00Z) has to be before --to"),
+        (("--csv", file, "--step", "2h"), 2, "--step (7200 s) is larger than the time of"),
         (("--from", "2020-01-01"), 2, "--from is more than 400 days before --to"),
-        (("--csv", str(file), "-t", "shop/wob"), 2, "did you mean shop/web"),
+        (("--csv", file, "-t", "shop/wob"), 2, "did you mean shop/web"),
         (("--from-record", "--from", "1h ago"), 2, "name the record with --state-directory"),
     ):
         found, lines = refused(*of, *arguments)
@@ -238,10 +235,9 @@ def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
 
 
 def test_every_mistake_in_a_file_of_assumptions_is_told(config: Path, tmp_path: Path) -> None:
-    assumed = tmp_path / "assume.yaml"
-    assumed.write_text("loads:\n- {model: share}\nworkloads:\n- {replicas: -1, ready: 5s}\n")
-    file = samples(tmp_path)
-    code, said = refused("-c", str(config), "--csv", str(file), "--assume", str(assumed))
+    wrong = "loads:\n- {model: share}\nworkloads:\n- {replicas: -1, ready: 5s}\n"
+    option, assumed = assuming(tmp_path, wrong)
+    code, said = refused("-c", config, "--csv", samples(tmp_path), option, assumed)
     assert code == 2
     places = [line.split(": ")[:2] for line in said if line.startswith(str(tmp_path))]
     assert places == [
@@ -252,35 +248,33 @@ def test_every_mistake_in_a_file_of_assumptions_is_told(config: Path, tmp_path: 
 
 
 def test_a_queue_is_filled_by_a_file_of_its_arrivals(config: Path, tmp_path: Path) -> None:
-    assumed = tmp_path / "assume.yaml"
     of_queue = f"metric: {QUEUE}, model: queue, arrivals: 'sum(rate(sent[1m]))', servedPerPod: 20"
-    assumed.write_text(f"loads: [{{{of_queue}}}]\n")
-    options = ("-c", str(config), "-t", "shop/web", "--assume", str(assumed), "--csv")
-    found = answer(*options, f"{QUEUE}:arrivals={samples(tmp_path)}")
-    (one,) = found.targets
+    stated = assuming(tmp_path, f"loads: [{{{of_queue}}}]\n")
+    options = ("-c", config, "-t", "shop/web", *stated, "--csv")
+    (one,) = answer(*options, f"{QUEUE}:arrivals={samples(tmp_path)}").targets
     assert one.models == {QUEUE: "queue"}
     assert one.measures.longest_queue
     told = "is a queue: sum(rate(sent[1m])) arrive per second, and a ready pod takes out 20"
     assert f"{QUEUE} {told}" in one.assumed
-    code, said = refused(*options[:-1], "--csv", str(samples(tmp_path)))
-    assert code == 2
-    assert said[0].endswith(f"there are: {QUEUE}, {QUEUE}:arrivals")
+    code, said = refused(*options, samples(tmp_path))
+    assert (code, said[0].endswith(f"there are: {QUEUE}, {QUEUE}:arrivals")) == (2, True)
 
 
 def test_what_is_assumed_has_to_be_of_something(config: Path, tmp_path: Path) -> None:
-    assumed = tmp_path / "assume.yaml"
-    assumed.write_text(
+    option, assumed = assuming(
+        tmp_path,
         "loads: [{target: shop/other, capacity: 3}, {metric: foo, capacity: 3}]\n"
-        "workloads: [{target: other/*, replicas: 3}]\n"
+        "workloads: [{target: other/*, replicas: 3}]\n",
     )
-    file = str(samples(tmp_path))
-    code, said = refused("-c", str(config), "--csv", f"{QUEUE}={file}", "--assume", str(assumed))
-    assert code == 2
-    assert said == [
-        f"{assumed}: loads[0].target: no target is called shop/other",
-        f"{assumed}: loads[1].metric: no metric is called foo",
-        f"{assumed}: workloads[0].target: no target is called other/*",
-    ]
+    named = f"{QUEUE}={samples(tmp_path)}"
+    assert refused("-c", config, "--csv", named, option, assumed) == (
+        2,
+        [
+            f"{assumed}: loads[0].target: no target is called shop/other",
+            f"{assumed}: loads[1].metric: no metric is called foo",
+            f"{assumed}: workloads[0].target: no target is called other/*",
+        ],
+    )
 
 
 def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,10 +287,10 @@ def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     timeline = Timeline(spec(external(average("30"))), replicas=2)
     with running(tmp_path) as writer:
         record(writer, timeline, {15 * sync: 30.0 * (2 + sync // 20) for sync in range(80)})
-    (one,) = answer("-c", str(config), "--from-record", "--from", "2026-01-01T00:00:00Z").targets
+    (one,) = answer("-c", config, "--from-record", "--from", "2026-01-01T00:00:00Z").targets
     assert known(one.ran).changes == one.measures.changes == 3
     assert (one.first_replicas, one.last_replicas) == (2, 5)
-    of = ("-c", str(config), "--from-record")
+    of = ("-c", config, "--from-record")
     code, said = refused(*of, "--from", "2025-12-01T00:00:00Z", "--to", "2025-12-02T00:00:00Z")
     assert code == 1
     assert said[0].startswith(f"the record in {tmp_path} has nothing of that time; it has 2026-01")
@@ -313,8 +307,8 @@ def test_an_interrupt_leaves_what_is_done(
         return rehearse(plan, 1, at)
 
     monkeypatch.setattr(replaying, "rehearse", interrupted)
-    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)))
-    code, printed, said = ran("replay", *arguments)
+    arguments = ("-c", config, "--csv", samples(tmp_path))
+    code, printed, said = replayed(*arguments)
     assert (code, said) == (1, "interrupted: rehearsed as far as 2026-01-01T00:10:00Z\n")
     assert printed.startswith("2026-01-01T00:00:00Z to 2026-01-01T00:10:00Z, 10 min 0 s\n")
     assert "shop/Deployment/web: 1 -> " in printed
@@ -324,8 +318,8 @@ def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
     _, printed, _ = ran("schema", "--replay")
     schema = json.loads(printed)
     Draft202012Validator.check_schema(schema)
-    arguments = ("-c", str(config), "--csv", str(samples(tmp_path, replicas="4")), "-o", "json")
-    document = json.loads(ran("replay", *arguments)[1])
+    arguments = ("-c", config, "--csv", samples(tmp_path, replicas="4"), "-o", "json")
+    document = json.loads(replayed(*arguments)[1])
     Draft202012Validator(schema).validate(document)
     measures = schema["$defs"]["Measures"]["properties"]
     assert all("description" in one for one in measures.values())
@@ -336,9 +330,8 @@ def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
 
 
 def test_the_json_is_one_line_without_what_is_not_there(config: Path, tmp_path: Path) -> None:
-    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)), "-o", "json")
-    _, first, _ = ran("replay", *arguments, "--processes", "1")
-    _, second, _ = ran("replay", *arguments, "--processes", "2")
-    assert first == second
+    arguments = ("-c", config, "--csv", samples(tmp_path), "-o", "json", "--processes")
+    first = replayed(*arguments, 1)[1]
+    assert first == replayed(*arguments, 2)[1]
     assert first.count("\n") == 1
     assert "ran" not in json.loads(first)["targets"][0]
