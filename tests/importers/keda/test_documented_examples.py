@@ -16,6 +16,7 @@ from tests.importers.keda.converting import (
     prometheus,
     scaled_object,
 )
+from tests.tables import rows
 
 URL = "http://prometheus:9090"
 QUERY = {"query": "sum(orders_waiting)", "empty": "zero"}
@@ -172,69 +173,46 @@ def test_a_formula_is_one_query(tmp_path: Path) -> None:
     assert made(to_zero)["metrics"][0] == {**first, "activation": 1}
 
 
-IN_FILES = "secrets/shop/tokens/"
-OF_TLS = f"caFile: {IN_FILES}ca, certFile: {IN_FILES}cert, keyFile: {IN_FILES}key"
-OF_KEY = "accessKey: ACCESS-KEY, secretKeyFile: "
-SIGN_INS = {
-    "bearer": (
-        ", authModes: bearer",
-        secrets("bearerToken"),
-        f"bearerTokenFile: {IN_FILES}bearerToken",
-    ),
-    "bearer, and an authority of its own": (
-        ", authModes: bearer",
-        secrets("bearerToken", "ca"),
-        f"bearerTokenFile: {IN_FILES}bearerToken\ntls: {{caFile: {IN_FILES}ca}}",
-    ),
-    "tls": (", authModes: tls", secrets("ca", "cert", "key"), f"tls: {{{OF_TLS}}}"),
-    "basic": (
-        ", authModes: basic",
-        secrets("username", "password"),
-        f"basicAuth: {{username: USERNAME, passwordFile: {IN_FILES}password}}",
-    ),
-    "a header of its own": (
-        ', authModes: "tls,custom"',
-        secrets("ca", "cert", "key", "customAuthHeader", "customAuthValue"),
-        f"tls: {{{OF_TLS}}}\nheadersFiles: {{HEADER-NAME: {IN_FILES}customAuthValue}}",
-    ),
-    "Azure": (
-        "",
-        "{podIdentity: {provider: azure-workload, identityId: abc}}",
-        "azuread: {workloadIdentity: {clientId: abc}}",
-    ),
-    "Azure's government": (
-        ", cloud: AzureUSGovernmentCloud",
-        "{podIdentity: {provider: azure-workload}}",
-        "azuread: {cloud: AzureGovernment, workloadIdentity: {}}",
-    ),
-    "Google": ("", "{podIdentity: {provider: gcp}}", "googleIam: {}"),
-    "Amazon": (
-        ", awsRegion: eu-west-1, identityOwner: operator",
-        "{podIdentity: {provider: aws, roleArn: 'arn:aws:iam::1:role/r'}}",
-        "sigv4: {region: eu-west-1, roleArn: 'arn:aws:iam::1:role/r'}",
-    ),
-    "Amazon by a key": (
-        ", awsRegion: eu-west-1",
-        secrets("awsAccessKeyID", "awsSecretAccessKey"),
-        f"sigv4: {{region: eu-west-1, {OF_KEY}{IN_FILES}awsSecretAccessKey}}",
-    ),
-}
+SIGN_INS = """
+bearer | , authModes: bearer | bearerToken | {bearerTokenFile: IN/bearerToken}
+bearer, and an authority of its own | , authModes: bearer | bearerToken ca
+    | {bearerTokenFile: IN/bearerToken, tls: {caFile: IN/ca}}
+tls | , authModes: tls | ca cert key | {tls: OF_TLS}
+basic | , authModes: basic | username password
+    | {basicAuth: {username: USERNAME, passwordFile: IN/password}}
+a header of its own | , authModes: "tls,custom" | ca cert key customAuthHeader customAuthValue
+    | {tls: OF_TLS, headersFiles: {HEADER-NAME: IN/customAuthValue}}
+Azure | - | {podIdentity: {provider: azure-workload, identityId: abc}}
+    | {azuread: {workloadIdentity: {clientId: abc}}}
+Azure's government | , cloud: AzureUSGovernmentCloud | {podIdentity: {provider: azure-workload}}
+    | {azuread: {cloud: AzureGovernment, workloadIdentity: {}}}
+Google | - | {podIdentity: {provider: gcp}} | {googleIam: {}}
+Amazon | , awsRegion: eu-west-1, identityOwner: operator
+    | {podIdentity: {provider: aws, roleArn: 'arn:aws:iam::1:role/r'}}
+    | {sigv4: {region: eu-west-1, roleArn: 'arn:aws:iam::1:role/r'}}
+Amazon by a key | , awsRegion: eu-west-1 | awsAccessKeyID awsSecretAccessKey
+    | {sigv4: {region: eu-west-1, accessKey: ACCESS-KEY, secretKeyFile: IN/awsSecretAccessKey}}
+"""
+"""What a trigger and its authentication, or a Secret with these keys, have, and then the server."""
+OF_TLS = "{caFile: IN/ca, certFile: IN/cert, keyFile: IN/key}"
 """What a trigger and its authentication have, and what the server has then."""
 UNREAD = ("USERNAME", "HEADER-NAME", "ACCESS-KEY")
 
 
 @pytest.mark.parametrize("kind", ["TriggerAuthentication", "ClusterTriggerAuthentication"])
-@pytest.mark.parametrize("name", SIGN_INS)
-def test_a_way_to_sign_in(name: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("metadata", "spec", "server"),
+    [pytest.param(*row, id=name) for name, *row in rows(SIGN_INS)],
+)
+def test_a_way_to_sign_in(metadata: str, spec: str, server: str, kind: str, tmp_path: Path) -> None:
     """Secrets are files of the server; what has to be written there of a Secret is undecided."""
-    metadata, spec, server = SIGN_INS[name]
-    trigger = prometheus(metadata, f", authenticationRef: {{name: prom, kind: {kind}}}")
+    # The Secrets of clusters are in KEDA's own namespace.
+    namespace = "keda" if kind.startswith("Cluster") else "shop"
+    server = server.replace("OF_TLS", OF_TLS).replace("IN/", f"secrets/{namespace}/tokens/")
+    trigger = prometheus(metadata.strip("-"), f", authenticationRef: {{name: prom, kind: {kind}}}")
     trigger = trigger.replace("http:", "https:")
-    documents = authentication(spec, kind), scaled_object("minReplicaCount: 1\n" + trigger)
-    result = converted(*documents)
-    if kind.startswith("Cluster"):
-        # The Secrets of these are in KEDA's own namespace.
-        server = server.replace("secrets/shop/", "secrets/keda/")
+    given = spec if spec.startswith("{") else secrets(*spec.split())
+    result = converted(authentication(given, kind), scaled_object(ONE + trigger))
     expected = yaml.safe_load(server)
     assert result.configuration["prometheus"] == {"url": "https://prometheus:9090", **expected}
     unread = "which is not read: write it in `prometheus` in place of"
