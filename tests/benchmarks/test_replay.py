@@ -9,9 +9,7 @@ from benchmarks import replay
 from benchmarks.replay import DEFAULT, MADE_BY_HAND, MEAN_PODS, SERVED_BY_POD, Setting
 
 
-def test_the_table_has_a_line_for_each_setting_of_each_trace(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_setting_of_each_trace_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     replay.main([str(MADE_BY_HAND), "--days", "0.3"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 2 * len(replay.SETTINGS)

@@ -155,9 +155,7 @@ def test_it_refuses_where_something_is_in_the_way(
     )
 
 
-def test_a_target_that_the_daemon_does_not_have_is_told(
-    run: Callable[..., Bed], world: World
-) -> None:
+def test_a_target_that_the_daemon_lacks_is_told(run: Callable[..., Bed], world: World) -> None:
     """As where the daemon runs with another file than the one that is named."""
     bed = run()
     others.create(world.api, world.namespace, others.autoscaler("of-new", of="new"))

@@ -116,9 +116,7 @@ def test_values_that_do_not_count(tmp_path: Path, prometheus_server: PrometheusS
     assert any("{} is inf, not a number" in one for one in errors)
 
 
-def test_the_built_in_query_returns_nothing(
-    tmp_path: Path, prometheus_server: PrometheusServer
-) -> None:
+def test_a_built_in_query_is_empty(tmp_path: Path, prometheus_server: PrometheusServer) -> None:
     """The series that it needs are named, and why a target without metrics asks for them."""
     bare = {"prometheus": {"url": prometheus_server.url}, "targets": [TARGET]}
     file = write(tmp_path, prometheus_server.url, {}, MEMORY)
@@ -244,9 +242,7 @@ def test_warnings_are_bounded(tmp_path: Path, slow_server: tuple[str, threading.
     assert last == "these are 20 warnings, and more are not looked for"
 
 
-def test_each_server_is_asked_what_is_asked_of_it(
-    tmp_path: Path, prometheus_server: PrometheusServer
-) -> None:
+def test_each_server_is_asked_its_own(tmp_path: Path, prometheus_server: PrometheusServer) -> None:
     """By its name; one that is away is named, and the queries of the others are answered."""
     away, url = f"http://127.0.0.1:{free_port()}", prometheus_server.url
     servers = {"mimir": {"url": url}, "away": {"url": away, "timeout": "500ms"}}
@@ -315,9 +311,7 @@ EMPTY, NAN = Query("q", empty_is_zero=True), Query("q", nan_is_zero=True)
         ("orders", math.nan, NAN, "1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)"),
     ],
 )
-def test_a_zero_that_nobody_measured_is_told(
-    queue: str, value: float, query: Query, said: str
-) -> None:
+def test_a_zero_nobody_measured_is_told(queue: str, value: float, query: Query, said: str) -> None:
     """That there was no series of the metric, or that its value was NaN."""
     metric = external_metric(average("10"), "queue", selector=parse("queue=orders"))
     answer = QueryResult((Series({"queue": queue}, value, 0.0),))

@@ -293,9 +293,7 @@ def plan(plan_file: Path, environment: Mapping[str, str]) -> Plan:
     return functools.partial(autoscaler, "plan", "-c", str(plan_file), environment=environment)
 
 
-def test_plan_shows_what_run_would_do_and_writes_nothing(
-    plan: Plan, admin_api: Api, namespace: str
-) -> None:
+def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, namespace: str) -> None:
     """Both targets are told, ceil(90 / 30) = 3 for one and the reason of the other; exit 1."""
     ran = plan()
     assert ran.returncode == 1, ran.stderr
@@ -341,9 +339,7 @@ def test_plan_of_no_targets_says_so(tmp_path: Path, environment: Mapping[str, st
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{file} names no targets\n", "")
 
 
-def test_plan_of_one_target_knows_its_neighbours(
-    plan: Plan, admin_api: Api, namespace: str
-) -> None:
+def test_plan_of_a_target_knows_its_neighbours(plan: Plan, admin_api: Api, namespace: str) -> None:
     """A target whose pods are also another target's is blocked, though only it is asked for."""
     twin = workloads.deployment("ghost", 1)
     labels = {"app": "worker"}

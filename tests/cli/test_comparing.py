@@ -68,9 +68,7 @@ def test_one_day_is_not_sure(both: Configs, tmp_path: Path) -> None:
     assert not re.search("better|worse|not sure", compared(one, one, file)[1])
 
 
-def test_where_nothing_was_scored_nothing_is_compared_of_the_demand(
-    both: Configs, tmp_path: Path
-) -> None:
+def test_where_nothing_was_scored_no_demand_is_compared(both: Configs, tmp_path: Path) -> None:
     file = samples(tmp_path, 1, wave)
     span = ("--from", "2026-02-01T00:00:00Z", "--to", "2026-02-01T02:00:00Z")
     out = compared(*both, file, *span)[1]

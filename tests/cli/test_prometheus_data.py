@@ -506,9 +506,7 @@ def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
     )
 
 
-def test_a_part_that_could_not_be_read_is_a_failure_for_its_time(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_a_part_that_is_not_read_is_a_failure_of_its_time(tmp_path: Path, stack: ExitStack) -> None:
     time = TimeGrid(1_700_006_400.0, 1_700_006_400.0 + 3 * 86_400, STEP)
     days: list[float] = []
 

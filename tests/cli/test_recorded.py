@@ -106,9 +106,7 @@ def test_the_decision_that_held_is_explained_as_plan_does(kept: Path) -> None:
     assert "  held        decided at 01:02:15, and it held until 01:10:00" in lines
 
 
-def test_a_decision_of_another_day_has_its_date(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decision_of_another_day_has_a_date(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is looked at the day after."""
     monkeypatch.setattr(clock, "wall", lambda: NOW + 86400)
     out = of_file(kept, "explain shop/web --at 'yesterday 01:03'")[1]

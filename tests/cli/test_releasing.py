@@ -83,9 +83,7 @@ def test_a_server_that_does_not_exist_is_told(state: Path, server: str, hint: st
     assert not (state / "autoscaler.release").exists()
 
 
-def test_without_a_daemon_the_request_is_withdrawn(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_to_nobody_is_withdrawn(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next daemon must not find it."""
     monkeypatch.setattr(releasing, "_ANSWERED_WITHIN_SECONDS", 0.2)
     code, said = released(state)

@@ -84,9 +84,7 @@ def test_what_is_recorded_is_offered_to_commands_that_read_the_record(tmp_path: 
     assert offered(f"explain --state-directory {tmp_path} ") == []
 
 
-def test_a_name_that_a_shell_or_a_terminal_would_obey_is_not_offered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_name_that_a_shell_or_terminal_obeys_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record of others may hold it; what is offered stands in the command line as it is."""
     hostile = ["shop/Deployment/web\x1b[2J", "shop/Deployment/$(reboot)", "shop/Deployment/a b"]
     keys = [*hostile, "shop/Deployment/\u202eweb", "shop/Ro.argoproj.io/web-1"]

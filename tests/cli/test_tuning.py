@@ -120,9 +120,7 @@ def test_a_bound_of_the_time_short_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("preference", [COSTS, ("--most-shortage", "1%")], ids=["costs", "bound"])
-def test_the_table_has_what_it_says_in_80_columns(
-    tmp_path: Path, preference: tuple[str, ...]
-) -> None:
+def test_the_table_says_all_in_80_columns(tmp_path: Path, preference: tuple[str, ...]) -> None:
     """So many of the front as are told, and the configuration as it is, where it is none of them.
 
     Replica-hours have five digits, and each candidate has a value of each setting.

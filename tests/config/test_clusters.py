@@ -158,9 +158,7 @@ def with_clusters(entries: str) -> str:
         ),
     ],
 )
-def test_what_is_wrong_with_clusters_is_refused(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
+def test_wrong_clusters_are_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
     """Each with what would be right."""
     assert_refused(tmp_path, text, path, fragment)
 

@@ -164,9 +164,7 @@ kubernetes.context: nothing -> a
 """
 
 
-def test_settings_are_told_by_their_keys_and_apart_if_they_wait_for_a_restart(
-    tmp_path: Path,
-) -> None:
+def test_settings_are_told_by_key_and_apart_if_they_wait_for_a_restart(tmp_path: Path) -> None:
     """No target is called changed for them."""
     plain = document("a")
     settings = """\

@@ -324,8 +324,6 @@ type: ContainerResource; containerResource: {{name: cpu, query: {{query: up, emp
         (top("resourceQueries: {cpu: {query: up, empty: zero}}\n"), "resourceQueries", MADE_UP),
     ],
 )
-def test_no_sample_of_a_pod_can_be_made_up(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
+def test_no_sample_of_a_pod_is_made_up(tmp_path: Path, text: str, path: str, fragment: str) -> None:
     """`empty: zero` of a metric of pods would mean nothing, and is refused."""
     assert_refused(tmp_path, text, path, fragment)

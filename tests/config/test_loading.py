@@ -295,9 +295,7 @@ def special(tmp_path: Path, kind: str) -> Iterator[Path]:
 
 
 @pytest.mark.timeout(20)
-def test_a_special_file_is_told_wherever_a_file_belongs(
-    tmp_path: Path, special: Path, kind: str
-) -> None:
+def test_a_special_file_is_told_where_one_belongs(tmp_path: Path, special: Path, kind: str) -> None:
     """As the main file, where `include` or a key names it, and should one replace a secret's."""
     with pytest.raises(ConfigError) as caught:
         load(special)

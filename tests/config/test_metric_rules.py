@@ -178,9 +178,7 @@ FINE = [
         ),
     ],
 )
-def test_nothing_follows_from_a_fault_nor_is_hidden_by_it(
-    tmp_path: Path, text: str, paths: set[str]
-) -> None:
+def test_no_fault_hides_or_makes_another(tmp_path: Path, text: str, paths: set[str]) -> None:
     """What is to be left out is one fault as a whole; a misspelt type still has its source."""
     problems = refused(tmp_path, text)
     assert {problem.path.removeprefix(M) for problem in problems} == paths

@@ -64,9 +64,7 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
     + test_extension_rules.ROWS
     + test_service_rules.ROWS,
 )
-def test_every_fault_of_the_tables_is_refused(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
+def test_each_of_the_faults_is_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
     """At its path, with a line and what is right; by the schema too, if a schema can see it."""
     assert_refused(tmp_path, text, path, fragment)
     assert VALIDATOR.is_valid(value_of(text)) == (text in BEYOND_A_SCHEMA)

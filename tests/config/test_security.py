@@ -40,9 +40,7 @@ tls: {certFile: s, keyFile: s} => tls.keyFile: s
 
 
 @pytest.mark.parametrize(("text", "key", "name"), cases(prometheus, "prometheus.", SECRETS))
-def test_every_secret_that_all_may_read_is_named(
-    tmp_path: Path, text: str, key: str, name: str
-) -> None:
+def test_a_secret_open_to_all_is_named(tmp_path: Path, text: str, key: str, name: str) -> None:
     secret(tmp_path, name, 0o644)
     (warning,) = warnings_of(loaded(tmp_path, text))
     assert warning == (
@@ -98,7 +96,7 @@ def test_files_of_a_mounted_secret_are_as_they_should_be_and_one_may_go(tmp_path
     ],
 )
 def test_a_configuration_that_others_may_change(
-    tmp_path: Path, path: str, mode: int, *, open_to_others: bool
+    tmp_path: Path, path: str, mode: int, open_to_others: bool
 ) -> None:
     """Files and their folders; the sticky bit guards files, not a pattern that matches new ones."""
     folder = tmp_path / "etc"
@@ -120,7 +118,7 @@ def test_a_configuration_that_others_may_change(
     ("mode", "open_to_others"), [(0o777, True), (0o775, True), (0o1777, False)]
 )
 def test_a_folder_above_that_others_may_change(
-    tmp_path: Path, mode: int, *, open_to_others: bool
+    tmp_path: Path, mode: int, open_to_others: bool
 ) -> None:
     """Whoever may write there can replace the folder below; also above what a link leads to."""
     folder = tmp_path / "above" / "between" / "etc"
@@ -195,9 +193,7 @@ def test_certificates_that_are_not_verified(tmp_path: Path) -> None:
         ("http://[::1]:9090", False),
     ],
 )
-def test_credentials_that_leave_unencrypted_are_named(
-    tmp_path: Path, url: str, *, open_way: bool
-) -> None:
+def test_credentials_sent_unencrypted_are_named(tmp_path: Path, url: str, open_way: bool) -> None:
     """Credentials that leave the machine as anyone can read them are named; their absence not."""
     secret(tmp_path, "s", 0o600)
     for key, field in (
@@ -308,9 +304,7 @@ DOUBTFUL = [
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), DOUBTFUL)
-def test_what_is_doubtful_is_told_once_with_its_line(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
+def test_what_is_doubtful_is_told_once(tmp_path: Path, text: str, path: str, fragment: str) -> None:
     (doubt,) = cautions_on(loaded(tmp_path, text))
     assert doubt.path == path
     assert fragment in doubt.message

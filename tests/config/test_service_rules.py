@@ -101,9 +101,7 @@ FINE = [
         ("0.0.0.0:65535", Address("0.0.0.0", 65535)),  # noqa: S104 - nothing is bound here
     ],
 )
-def test_a_name_an_address_or_nothing_stands_before_the_port(
-    tmp_path: Path, text: str, address: Address
-) -> None:
+def test_what_may_stand_before_the_port(tmp_path: Path, text: str, address: Address) -> None:
     assert loaded(tmp_path, top(f"listen: {text}\n")).listen == address
     assert str(address) == text.strip("'")
 

@@ -61,9 +61,7 @@ class _Played:
         return step.history, step.decision, list(differences(self.name, tick, step))
 
 
-def test_every_recorded_tick_comes_out_the_same_from_a_store_that_is_reopened(
-    tmp_path: Path,
-) -> None:
+def test_every_recorded_tick_comes_out_the_same_from_a_reopened_store(tmp_path: Path) -> None:
     """Between every two ticks all state is written, dropped and read back, and nothing differs.
 
     The scenarios are targets of one store, side by side; each is dropped after its last tick.

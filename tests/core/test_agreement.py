@@ -78,9 +78,7 @@ def whole(beside: HpaBeside) -> list[Stretch]:
     ],
 )
 @pytest.mark.parametrize("phase", [0.3, 7.0, 14.6])
-def test_the_same_spec_agrees_at_any_phase(
-    of: HorizontalPodAutoscalerSpec, load: Load, phase: float
-) -> None:
+def test_the_same_spec_agrees(of: HorizontalPodAutoscalerSpec, load: Load, phase: float) -> None:
     """Each has its own readings; what is left is the end of a window between two syncs."""
     beside = HpaBeside(of, load, phase=phase).play(2400)
     assert beside.share(A.EQUAL, A.WITHIN_PERIOD) > 0.98

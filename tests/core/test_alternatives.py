@@ -228,9 +228,7 @@ def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) < 128
 
 
-def test_of_many_pods_and_metrics_those_that_ask_for_the_most_come_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_many_metrics_the_largest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """No further search begins after so many samples."""
     entry = of_last(target(QUEUE, MAILS).at("0s", queue=20, mails=40))
     every = [one.index for one in alternatives_of(entry) if isinstance(one, OtherValue)]

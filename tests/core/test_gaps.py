@@ -190,9 +190,7 @@ def test_an_instant_selector_needs_no_more_than_a_good_reading() -> None:
     ("range_seconds", "syncs", "matters"),
     [(30.0, 1, True), (120.0, 1, True), (300.0, 1, False), (300.0, 2, True), (600.0, 2, False)],
 )
-def test_a_gap_matters_from_a_part_of_the_range_on(
-    range_seconds: float, syncs: int, matters: bool
-) -> None:
+def test_a_gap_matters_from_a_tenth_on(range_seconds: float, syncs: int, matters: bool) -> None:
     """By the tolerance of a tenth: so much may be lost without a different count."""
     line = steady(short(0), range_seconds).run(syncs * PERIOD, LOST)
     decision = line.sync(values(40))
@@ -428,9 +426,7 @@ def test_an_incomplete_reading_that_blocks_is_remembered_for_scaling_down() -> N
 
 
 @pytest.mark.parametrize("starts_again", [False, True])
-def test_incomplete_readings_for_longer_than_the_window_take_nothing_down(
-    starts_again: bool,
-) -> None:
+def test_incomplete_readings_beyond_the_window_take_nothing_down(starts_again: bool) -> None:
     """What they may lack is unknown: the count at the return is remembered, as after a gap."""
     line = Line(short(300), range_seconds=0.0).run(900, values(150)).run(330, part(100))
     if starts_again:
@@ -625,9 +621,7 @@ def test_a_metric_with_another_key_takes_over_the_gap_of_one_that_is_gone() -> N
 
 
 @given(st.integers(1, 30), st.integers(0, 40), st.booleans())
-def test_no_edit_of_a_query_shortens_what_follows_a_gap(
-    lost: int, edited: int, restarted: bool
-) -> None:
+def test_no_edit_shortens_what_follows_a_gap(lost: int, edited: int, restarted: bool) -> None:
     """At whatever sync it is edited, with a restart or without one: never lower than unedited."""
     of = spec(QUEUE, behavior=FREE)
     before, after = (Target("shop", of, (Query(one, range_seconds=RANGE),)) for one in "pq")

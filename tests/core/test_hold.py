@@ -128,9 +128,7 @@ def test_the_window_goes_on_meanwhile() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 200), st.booleans()), min_size=1, max_size=30))
-def test_a_course_is_that_without_a_hold_but_for_what_it_holds(
-    course: list[tuple[int, bool]],
-) -> None:
+def test_a_course_differs_only_in_what_is_held(course: list[tuple[int, bool]]) -> None:
     """It is never lower while it holds and once more, else as the HPA's; never lower than that."""
     of = spec(
         QUEUE,

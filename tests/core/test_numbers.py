@@ -43,9 +43,7 @@ def test_integers_saturate(saturate: Callable[[int], int], least: int, most: int
     ("numerator", "denominator", "quotient"),
     [(7, 2, 3), (-7, 2, -3), (7, -2, -3), (-7, -2, 3), (6, 3, 2), (-6, 3, -2), (0, -5, 0)],
 )
-def test_integer_division_truncates_toward_zero(
-    numerator: int, denominator: int, quotient: int
-) -> None:
+def test_division_truncates_toward_zero(numerator: int, denominator: int, quotient: int) -> None:
     """Go's `/` on integers, where Python's `//` would floor."""
     assert trunc_div(numerator, denominator) == quotient
 

@@ -173,9 +173,7 @@ def test_a_paused_target_moves_only_to_its_pauses_count(data: st.DataObject) -> 
 
 @modest
 @given(st.data())
-def test_a_target_without_extensions_is_decided_by_the_hpas_rules_alone(
-    data: st.DataObject,
-) -> None:
+def test_without_extensions_the_hpas_rules_alone_decide(data: st.DataObject) -> None:
     """None of what an extension keeps in a history changes a decision without it."""
     of = data.draw(strategies.specs())
     observation = data.draw(strategies.usual_observations(of, strategies.no_gaps))

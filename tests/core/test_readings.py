@@ -156,9 +156,7 @@ OF_A_FRONT = {
 
 
 @pytest.mark.parametrize(("found", "expected"), OF_A_FRONT.values(), ids=OF_A_FRONT)
-def test_object_needs_exactly_one_series(
-    found: tuple[Series, ...], expected: int | GapKind
-) -> None:
+def test_an_object_needs_one_series(found: tuple[Series, ...], expected: int | GapKind) -> None:
     """That of the object, by the label of its kind."""
     if isinstance(expected, GapKind):
         assert gap(INGRESS, *found).kind is expected
@@ -301,9 +299,7 @@ def test_nan_is_zero_series_by_series_where_the_query_says_so() -> None:
         (per_pod("1"), series(5, namespace="shop", pod="p0")),
     ],
 )
-def test_a_partial_reading_is_whole_where_the_query_says_so(
-    metric: MetricSpec, one: Series
-) -> None:
+def test_a_partial_reading_is_whole_if_the_query_says_so(metric: MetricSpec, one: Series) -> None:
     """Without gaps it may scale down (2.1); without the word it may not."""
     for query, gaps in ((USE_PARTIAL, 0), (Query("q"), 1)):
         found = worded(metric, query, one, warnings=PARTIAL)

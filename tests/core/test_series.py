@@ -268,9 +268,7 @@ OF_PODS = {"pods": (RPS, POD), "cpu": (cpu(utilization(50)), {**POD, "container"
 
 
 @pytest.mark.parametrize(("metric", "labels"), OF_PODS.values(), ids=OF_PODS)
-def test_equal_names_of_pods_in_two_clusters_are_not_mixed(
-    metric: MetricSpec, labels: dict[str, str]
-) -> None:
+def test_pods_of_two_clusters_are_not_mixed(metric: MetricSpec, labels: dict[str, str]) -> None:
     """Each reads the sample of its own cluster; without labels two series are ambiguous."""
     answer = both(1.0, 2.0, labels)
     for own, milli in ((EU, 1000), (US, 2000)):

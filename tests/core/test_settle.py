@@ -38,9 +38,7 @@ def rescaling(
 @pytest.mark.parametrize(
     ("current", "queue", "up", "down"), [(2, 50, 3, 0), (2, 30, 1, 0), (2, 10, 0, 1), (5, 20, 0, 3)]
 )
-def test_an_accepted_write_is_an_event_of_its_direction(
-    current: int, queue: int, up: int, down: int
-) -> None:
+def test_an_accepted_write_is_an_event(current: int, queue: int, up: int, down: int) -> None:
     """By as many replicas as changed, at the instant of the decision; none without behavior."""
     _, after = settle(WITH, *rescaling(WITH, current, queue))
     assert after.scale_ups == ((ScaleEvent(up, BASE),) if up else ())
@@ -158,9 +156,7 @@ CRASHES = {
 
 
 @pytest.mark.parametrize(("scale", "expected"), CRASHES.values(), ids=CRASHES)
-def test_what_a_read_after_a_crash_says_of_a_pending_write(
-    scale: Scale, expected: tuple[object, ...]
-) -> None:
+def test_what_a_read_says_of_a_pending_write(scale: Scale, expected: tuple[object, ...]) -> None:
     """Whether it is still pending, its event, and since when what was written is not known."""
     decision, history = after_a_crash(scale)
     found = (history.pending, history.scale_ups, history.unseen, history.last_scale_time)

@@ -70,9 +70,7 @@ SPECS = st.builds(
 
 @settings(max_examples=60)
 @given(SPECS, st.lists(st.none() | st.integers(0, 600), min_size=5, max_size=40))
-def test_it_decides_what_a_live_target_decides(
-    of: HorizontalPodAutoscalerSpec, loads_: list[int | None]
-) -> None:
+def test_it_decides_as_if_live(of: HorizontalPodAutoscalerSpec, loads_: list[int | None]) -> None:
     """Beside one of the same spec that is written, sync for sync: limits, windows and gaps too."""
     beside = Beside(of)
     for load in loads_:

@@ -248,9 +248,7 @@ def test_a_resource_has_a_label(resources: str, group: str, kind: str, label: st
         ({"seriesQuery": '{job="x"}'}, "no-series_per_second", []),
     ],
 )
-def test_a_rule_is_turned_around(
-    changes: Mapping[str, object], metric: str, series: list[str]
-) -> None:
+def test_a_rule_is_inverted(changes: Mapping[str, object], metric: str, series: list[str]) -> None:
     """From the name of a metric to the names that its series can have, and no others."""
     (rule,) = read({"rules": [{**RULE, **changes}]}).custom
     assert [made.text for made in rule.series_of(metric)] == series

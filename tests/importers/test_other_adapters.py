@@ -96,9 +96,7 @@ def test_an_object_metric_with_a_query_is_external(tmp_path: Path) -> None:
         ("sum(jobs{n='${NS}'})", "refused", "${NS} is a placeholder"),
     ],
 )
-def test_what_an_annotation_may_mean_is_said(
-    tmp_path: Path, promql: str, outcome: str, why: str
-) -> None:
+def test_doubtful_annotations_are_told(tmp_path: Path, promql: str, outcome: str, why: str) -> None:
     ran = imported(tmp_path, hpa(external(), {f"{OF}/query": promql}))
     (sentence,) = ran.keys(outcome).values()
     assert why in sentence

@@ -286,9 +286,7 @@ CASES = {
         for case in cases
     ],
 )
-def test_a_range_that_is_filled_again_takes_nothing_down(
-    record: Record, namespace: str, case: Case
-) -> None:
+def test_a_range_that_fills_takes_nothing_down(record: Record, namespace: str, case: Case) -> None:
     """No count is below the first one before the load is lowered."""
     assert min(record.before(namespace, case)) == REPLICAS, record.of(namespace, case)
 

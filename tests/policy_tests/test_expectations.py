@@ -77,9 +77,7 @@ def test_an_event_of_one_sync_is_not_one_of_the_time_after_it(tmp_path: Path) ->
         ("{changesPer10m: 1}", "expected no more than 1 change in 10 minutes, got 2"),
     ],
 )
-def test_what_never_happens_is_looked_for_at_every_sync(
-    never: str, unmet_of_it: str, tmp_path: Path
-) -> None:
+def test_never_is_looked_for_at_every_sync(never: str, unmet_of_it: str, tmp_path: Path) -> None:
     found = broken(tmp_path, f"{UP}never: {never}\n")
     assert [unmet_of_it in one for one in found] == ([True] if unmet_of_it else [])
 

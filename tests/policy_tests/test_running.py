@@ -57,9 +57,7 @@ def test_a_query_fails_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", UNKNOWN_RANGES)
-def test_an_outage_takes_nothing_down_where_the_range_is_not_understood(
-    text: str, tmp_path: Path
-) -> None:
+def test_an_outage_takes_nothing_down_where_the_range_is_unknown(text: str, tmp_path: Path) -> None:
     """It is unknown, and not none: what comes after two minutes is of a range that fills again."""
     query = f"rate(queue_length[{text}])" if text else "rate(queue_length)"
     behavior = "  behavior: {scaleDown: {stabilizationWindowSeconds: 30}}\n"
@@ -234,9 +232,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("event", EVENTS)
-def test_whatever_happens_together_it_comes_to_the_right_count(
-    event: str, beside: str, tmp_path: Path
-) -> None:
+def test_whatever_happens_the_count_comes_right(event: str, beside: str, tmp_path: Path) -> None:
     """In the end there are the seven that 200 need; on the way nothing but a hand goes below them.
 
     Of a target that idles at zero the work comes after a quarter of an hour.

@@ -96,7 +96,7 @@ def test_one_in_shadow_is_rehearsed_as_if_it_were_live() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "model", "per_pod_units"),
+    ("metric", "model", "units"),
     [
         (external(average("30")), LoadModel.RECORDED, 30.0),
         (external(value("30")), LoadModel.RECORDED, None),
@@ -106,15 +106,13 @@ def test_one_in_shadow_is_rehearsed_as_if_it_were_live() -> None:
         (container_cpu(utilization(50)), LoadModel.SHARED, 0.25),
     ],
 )
-def test_the_model_of_a_metric(
-    metric: MetricSpec, model: LoadModel, per_pod_units: float | None
-) -> None:
+def test_the_model_of_a_metric(metric: MetricSpec, model: LoadModel, units: float | None) -> None:
     """By its type; what one pod takes is its target, of a utilization a part of the request."""
     half = requests_of({"app": {"cpu": 500 * 10**6}})
     (load,) = build(target_of(metric), {"requested": half}).target.loads
     assert load.model is model
     assert isinstance(load, RecordedLoad | SharedLoad)
-    assert load.per_pod == (None if per_pod_units is None else pytest.approx(per_pod_units))
+    assert load.per_pod == (None if units is None else pytest.approx(units))
 
 
 def test_a_capacity_is_what_a_pod_takes() -> None:

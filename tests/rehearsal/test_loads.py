@@ -87,9 +87,7 @@ def test_at_the_recorded_count_a_reading_is_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("least", "most", "early", "late"), [(1, 4, 2, 4), (3, 4, 3, 4), (1, 3, 2, 3)]
 )
-def test_an_average_is_of_the_recorded_pods_that_were_ready(
-    least: int, most: int, early: int, late: int
-) -> None:
+def test_an_average_is_of_recorded_ready_pods(least: int, most: int, early: int, late: int) -> None:
     web = SimulatedWorkload("web", BASE, 9, ready_seconds=30.0)
     load = shared(Average(20.0, 2, 1, 2))
     load.answer(BASE, web)

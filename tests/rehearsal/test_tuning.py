@@ -52,9 +52,7 @@ _PREFERENCES = st.one_of(
 
 
 @given(_CANDIDATES, _PREFERENCES)
-def test_what_is_preferred_is_on_the_front(
-    candidates: list[Candidate], preference: Preference
-) -> None:
+def test_the_preferred_is_on_the_front(candidates: list[Candidate], preference: Preference) -> None:
     assert best(candidates, preference, ALL) in on_front(candidates, preference, ALL)
 
 

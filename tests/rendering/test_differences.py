@@ -191,9 +191,7 @@ awake | it is awake, and may go idle | idle, every metric has been inactive sinc
 
 
 @pytest.mark.parametrize(("name", "there", "back"), rows(CHANGES), ids=list(OTHERS))
-def test_each_thing_has_its_sentence_when_it_begins_and_when_it_ends(
-    name: str, there: str, back: str
-) -> None:
+def test_each_has_its_sentence_when_it_begins_and_ends(name: str, there: str, back: str) -> None:
     before = replace(HELD, decision=replace(HELD.decision, **FIRST_ONES.get(name, {})))
     after = replace(HELD, decision=replace(HELD.decision, **OTHERS[name]))
     assert there in differences(before, after)

@@ -164,9 +164,7 @@ fallback: {failureThreshold: 0, replicas: 1} | spec.fallback.failureThreshold
 
 
 @pytest.mark.parametrize(("spec", "place", "why"), rows(DIFFERENCES))
-def test_what_differs_is_told_and_carried_over(
-    spec: str, place: str, why: str, tmp_path: Path
-) -> None:
+def test_what_differs_is_told_and_kept(spec: str, place: str, why: str, tmp_path: Path) -> None:
     """It is a valid configuration, and a sentence says how it differs."""
     result = converted(scaled_object(ONE + spec_of(spec)))
     assert why in result.said(KeyOutcome.DIFFERENT)[place.replace("metadata.", METADATA)]
