@@ -65,7 +65,10 @@ def _validate(file: Path, *, ask_prometheus: bool, strict: bool) -> int:
         f"{one.file}:{one.line}: warning: {one.path}: {one.message}"
         for one in cautions_on(config, content)
     ]
-    doubts = _election_warnings(config) + warnings_of(config)
+    doubts, election = warnings_of(config), config.leader_election
+    if election.enabled and election.namespace == ANYWHERE and pod_namespace() is None:
+        it = "leaderElection.namespace is that of the daemon's pod"
+        doubts = [f"{it}; outside of a pod `run` needs it", *doubts]
     for settings in config.connections.values():
         doubts += _access_warnings(settings)
     warnings += [f"{config.path}: warning: {one}" for one in doubts]
@@ -82,14 +85,6 @@ def _standard_input() -> bytes:
         print("reading standard input; Ctrl-D ends it", file=sys.stderr)
     # One byte more than permitted, so that too much is refused as in a file.
     return sys.stdin.buffer.read(MOST_OF_A_FILE + 1)
-
-
-def _election_warnings(config: Config) -> list[str]:
-    if not config.leader_election.enabled or pod_namespace() is not None:
-        return []
-    if config.leader_election.namespace != ANYWHERE:
-        return []
-    return ["leaderElection.namespace is that of the daemon's pod; outside of a pod `run` needs it"]
 
 
 def _access_warnings(settings: KubernetesSettings) -> list[str]:

@@ -1,15 +1,18 @@
 """`plan --explain`: every stage of a decision, in the order in which it was made."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from autoscaler.core.classification import failure_of
 from autoscaler.core.decision import (
     Calculation,
     Decision,
     Formula,
+    Limit,
     MetricResult,
     PodGroups,
+    Stabilization,
     UnreadyRule,
     Zone,
 )
@@ -19,7 +22,6 @@ from autoscaler.core.observation import (
     Gap,
     GapKind,
     PodSamples,
-    Reading,
     Scale,
     Unavailable,
     Values,
@@ -33,6 +35,7 @@ from autoscaler.rendering.reasons import behavior, hold, restriction, verdict
 from autoscaler.rendering.record import QuerySource, gaps_of
 
 _LABEL_WIDTH = 12
+_S = TypeVar("_S", Stabilization, Limit)
 
 
 def explain(
@@ -57,7 +60,8 @@ def explain(
     stages["combine"] = _combination(decision)
     stages |= _rules_and_limits(result)
     stages["conditions"] = [_condition(condition, decision) for condition in decision.conditions]
-    if file is not None and any(_is_empty(metric.reading) for metric in decision.metrics):
+    gaps = [one.reading for one in decision.metrics if isinstance(one.reading, Gap)]
+    if file is not None and any(gap.kind is GapKind.EMPTY for gap in gaps):
         stages["hint"] = [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
     lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
     at = f"{wording.target_key(target)} at {rfc3339(decision.time)}"
@@ -71,7 +75,14 @@ def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
     if given is not None:
         rules = behavior(result.target.spec.behavior, result.flags)
         stages["behavior"] = [f"{name.lower()}: {rule}" for name, rule in rules]
-    stages |= {"stabilize": _stabilization(decision), "limit": _limit(result)}
+    stages["stabilize"] = _stage(
+        decision.stabilization,
+        "no recent recommendation holds it",
+        lambda stage: hold(stage, decision.time),
+    )
+    stages["limit"] = _stage(
+        decision.limit, "within bounds and rates", lambda stage: restriction(stage, result)
+    )
     if given is not None:
         last, told = given.history.last_scale_time, "not before this, as far as is known"
         if last is not None:
@@ -80,10 +91,6 @@ def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
     if (missing := decision.lasting_saturation) is not None:
         stages["saturated"] = [target_rules.saturation(missing, decision.time)]
     return stages
-
-
-def _is_empty(reading: Reading) -> bool:
-    return isinstance(reading, Gap) and reading.kind is GapKind.EMPTY
 
 
 def _query(source: QuerySource, query: Query | None) -> Iterator[str]:
@@ -248,19 +255,10 @@ def _combination(decision: Decision) -> list[str]:
     return [text]
 
 
-def _stabilization(decision: Decision) -> list[str]:
-    stage = decision.stabilization
+def _stage(stage: _S | None, unchanged: str, why: Callable[[_S], str]) -> list[str]:
+    """Return the line of a stage, if it has run: what it changed and why, or that it did not."""
     if stage is None:
         return []
     if stage.before == stage.after:
-        return [f"{stage.after}: no recent recommendation holds it"]
-    return [f"{stage.before} -> {stage.after}, {stage.reason}: {hold(stage, decision.time)}"]
-
-
-def _limit(result: SyncResult) -> list[str]:
-    stage = result.decision.limit
-    if stage is None:
-        return []
-    if stage.before == stage.after:
-        return [f"{stage.after}: within bounds and rates"]
-    return [f"{stage.before} -> {stage.after}, {stage.reason}: {restriction(stage, result)}"]
+        return [f"{stage.after}: {unchanged}"]
+    return [f"{stage.before} -> {stage.after}, {stage.reason}: {why(stage)}"]
