@@ -18,6 +18,8 @@ import structlog
 from autoscaler import __version__, clock
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.exposure import warnings_of
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
@@ -25,7 +27,7 @@ from autoscaler.kubernetes.leadership import ElectionObserver, Role
 from autoscaler.persistence.store import Resumption
 from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews, Reporter
-from autoscaler.telemetry.health import REQUIRED, Component, Health, part_of
+from autoscaler.telemetry.health import NOT_ASKED, REQUIRED, Component, Health, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
 from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport import Observer
@@ -65,6 +67,7 @@ class Announcements(Observer, Reporter):
         self._standing_by = False
         self._led: set[str] = set()
         """The clusters that this process leads."""
+        self._served: AbstractSet[str] = frozenset()
         self._unreached: dict[str, str] = {}
         self.web_file_changed = partial(self.log_state, "web_file")
         """Reports that a file of `web` cannot be used any more, or can again."""
@@ -237,10 +240,15 @@ class Announcements(Observer, Reporter):
 
     # -- requests ------------------------------------------------------------------------------
 
-    def asks(self, servers: AbstractSet[str]) -> None:
-        """Report which Prometheus servers the targets ask from now on."""
+    def configure(self, targets: Sequence[Target], flags: Flags) -> None:  # noqa: ARG002
+        """Report which Prometheus servers and clusters the targets ask from now on."""
+        servers = {query.server for target in targets for query in target.all_queries}
         self._health.expect_servers(servers)
         self.instruments.expect_servers(servers)
+        asked = {target.cluster for target in targets} | self._unreached.keys()
+        for name in self._served - asked:
+            component = part_of(Component.KUBERNETES, name)
+            self._health.report(component, ok=True, message=NOT_ASKED)
 
     def prometheus_request(self, server: str, status: str, seconds: float) -> None:
         """Count a request; a query that is refused for what it says was answered all the same."""
@@ -265,6 +273,7 @@ class Announcements(Observer, Reporter):
 
     def serves(self, clusters: AbstractSet[str]) -> None:
         """Report which clusters are served from now on."""
+        self._served = clusters
         self._health.expect_clusters(clusters)
         self.instruments.expect_clusters(clusters)
         with self._lock:

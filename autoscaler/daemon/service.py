@@ -41,7 +41,7 @@ from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import Ports, Reporter
 from autoscaler.sync.run import Syncer
 from autoscaler.sync.slots import Slot, slots_of
-from autoscaler.telemetry.health import NOT_ASKED, Component, Health, part_of
+from autoscaler.telemetry.health import Component, Health, part_of
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web import api, pages
 from autoscaler.web.site import Site, Views
@@ -310,11 +310,6 @@ class MainLoop:
         writes, ports = _writes_per_second(config), self._ports(connections)
         self.syncer.change(config.flags, ports, targets, writes, config.breaker)
         self.syncer.register_cached(targets)
-        asked = {query.server for target in targets for query in target.all_queries}
-        telemetry.announcements.asks(asked)
-        for name in connections.clusters.keys() - {target.cluster for target in targets}:
-            component = part_of(Component.KUBERNETES, name)
-            telemetry.health.report(component, ok=True, message=NOT_ASKED)
         telemetry.health.expect({slot.name: slot.period for slot in slots})
 
     def _ports(self, connections: Connections) -> Ports:

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from autoscaler.core.breaker import Trip
+from autoscaler.core.spec import Flags
 from autoscaler.daemon.events import own_pod
 from autoscaler.kubernetes.events import Involved
 from autoscaler.sync.ports import BreakerChange, BreakerNews
-from autoscaler.telemetry.health import Component
+from autoscaler.telemetry.health import NOT_ASKED, Component, part_of
 from autoscaler.web.site import Site
 from tests.adapters.store.opening import DATABASE, running
 from tests.worlds.announced import Announced
+from tests.worlds.memory import external
 
 Lines = Sequence[MutableMapping[str, Any]]
 
@@ -191,3 +194,16 @@ def test_the_pod_is_that_of_the_downward_api() -> None:
     assert own_pod(named) == Involved("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     assert own_pod({"POD_NAME": "autoscaler-7d"}) is None
     assert own_pod({}) is None
+
+
+def test_a_cluster_without_targets_is_well_and_one_without_a_connection_is_not(
+    told: Announced,
+) -> None:
+    """Nobody asks the first one, so that it could not answer either."""
+    told.announcements.serves({"eu", "us", "away"})
+    told.announcements.unreached({"away": "it has no context"})
+    told.announcements.configure([replace(external("shop", "a"), cluster="eu")], Flags())
+    components = {
+        name: told.component(part_of(Component.KUBERNETES, name)) for name in ("us", "away")
+    }
+    assert components == {"us": (True, NOT_ASKED), "away": (False, "it has no context")}

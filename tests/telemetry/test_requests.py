@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from structlog.testing import capture_logs
 
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Query
 from autoscaler.kubernetes import find_api_server
 from autoscaler.kubernetes.api import Api
 from autoscaler.prometheus import PrometheusReader
@@ -19,6 +22,7 @@ from tests.adapters.prometheus.reading import settings
 from tests.telemetry.results import series_of
 from tests.worlds.announced import Announced
 from tests.worlds.cluster import scripted
+from tests.worlds.memory import external
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import ScriptedServer
 
@@ -114,7 +118,9 @@ def test_a_prometheus_that_is_not_there_does_not_answer() -> None:
 def test_each_server_has_its_own_counts_health_and_lines() -> None:
     """One that is away says its name, and leaves the default one and the daemon well."""
     seen = Seen()
-    seen.announcements.asks({"", "mimir"})
+    target = external("shop", "a")
+    of_mimir = replace(target, queries=(Query("up", server="mimir"),))
+    seen.announcements.configure([target, of_mimir], Flags())
     refused = faults.answer("no", "401 Unauthorized")
     with (
         capture_logs() as lines,
