@@ -13,6 +13,7 @@ from autoscaler.config import KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.guards import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.target import Target
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.connections import endpoint_of
 from autoscaler.kubernetes import ConnectError, Scales
@@ -33,15 +34,17 @@ _WHAT = {
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload that is named; a configuration may know it as a target, and pause it."""
+    """A workload that is named, and the target that a configuration knows it as, if any."""
 
     key: str
     namespace: str
     ref: ScaleTargetRef
-    paused: bool = False
-    known: bool = False
-    cluster: str = ""
-    """Empty where the configuration names none, and without one."""
+    target: Target | None = None
+
+    @property
+    def cluster(self) -> str:
+        """Its cluster; empty where the configuration names none, and without one."""
+        return "" if self.target is None else self.target.cluster
 
 
 def pause(
@@ -70,7 +73,7 @@ def pause(
     end = "until it is resumed" if until is None else f"until {until}"
 
     def told(workload: Workload) -> str:
-        if workload.known:
+        if workload.target is not None:
             return f"{what} {end}"
         return f"annotated: {what} {end}, if a daemon scales it"
 
@@ -92,7 +95,7 @@ def resume(
     still_paused: list[str] = []
 
     def told(workload: Workload) -> str:
-        if not workload.paused:
+        if workload.target is None or workload.target.extensions.pause is None:
             return "resumed"
         if override:
             return f'resumed, though the configuration pauses it: {PAUSED} is "false"'
@@ -161,14 +164,7 @@ def _find(
     config = load(file, namespace_or_anywhere)  # no Lease is needed
     keys = chosen(names, [target.key for target in config.targets])
     workloads = [
-        Workload(
-            wording.target_key(target),
-            target.namespace,
-            target.spec.scale_target_ref,
-            paused=target.extensions.pause is not None,
-            known=True,
-            cluster=target.cluster,
-        )
+        Workload(wording.target_key(target), target.namespace, target.spec.scale_target_ref, target)
         for target in config.targets
         if target.key in keys
     ]
