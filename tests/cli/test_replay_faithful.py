@@ -23,7 +23,7 @@ from autoscaler.prometheus.reader import PrometheusReader
 from tests.cli.test_commands import queue_config
 from tests.narrowing import instance, known
 from tests.rehearsal.fleets import PERIOD, fleet
-from tests.rehearsal.test_faithful import Counted, Counts, CountWatcher
+from tests.rehearsal.test_faithful import Counted, CountingWatcher, Counts
 from tests.worlds.daemon import write_config
 from tests.worlds.prometheus.past import sample_line, write_samples
 from tests.worlds.prometheus.server import PrometheusServer
@@ -90,7 +90,8 @@ def rehearsed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
         )
     )
     of = [one.rules.target for one in targets]
-    time, watcher = TimeGrid(BEGIN, BEGIN + HOUR, PERIOD), CountWatcher()
+    time = TimeGrid(BEGIN, BEGIN + HOUR, PERIOD)
+    watcher = CountingWatcher(BEGIN, BEGIN + HOUR)
     with prometheus_data(config, of, assumed, time, None) as data:
         world = World([built(one, Flags(), data, assumed, BEGIN).target for one in of], watcher)
         for _ in world.run(BEGIN, BEGIN + HOUR):

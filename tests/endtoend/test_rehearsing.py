@@ -11,7 +11,7 @@ from autoscaler.lab.engine.building import built
 from autoscaler.lab.engine.world import World as SimulatedWorld
 from autoscaler.lab.past.record import RecordedData
 from autoscaler.persistence.record import DirectoryRecord
-from tests.rehearsal.test_faithful import CountWatcher
+from tests.rehearsal.test_faithful import CountingWatcher
 from tests.worlds.waiting import let_pass
 from tests.worlds.world import World
 
@@ -51,7 +51,7 @@ def test_the_simulated_world_agrees_with_the_control_plane(world: World) -> None
             let_pass(SECONDS)
     span, record = (began, clock.wall()), DirectoryRecord(state)
     config = load(world.write(document))
-    rehearsed, ran = CountWatcher(), {}
+    rehearsed, ran = CountingWatcher(*span), {}
     for target in config.targets:
         samples = record.samples(target.key, *span)
         ran[target.key] = {one.time: (one.numbers[0], one.numbers[1]) for one in samples}

@@ -38,7 +38,6 @@ class Crossing:
     partial.  ``happens`` is done before the sync of a minute.  ``changes`` are by minute.
     """
 
-    name: str
     loads: Mapping[int, Load]
     changes: Mapping[float, int]
     happens: Mapping[int, Happening] = field(default_factory=dict)
@@ -65,103 +64,59 @@ def annotated(annotations: Mapping[str, str]) -> Happening:
 
 
 DOWN, UP = {0: 50.0, 1: 10.0}, {0: 50.0, 1: 80.0}
-CASES = (
-    Crossing("nothing, down", DOWN, {5.75: 1}),
-    Crossing("nothing, up", UP, {1: 8}),
-    Crossing(
-        "no series: the count stays, and the time is neither scored nor decided",
-        {0: 50.0, 1: None, 4: 10.0},
-        {5.75: 1},
-        failed=180.0,
-        gap=180.0,
+CASES = {
+    "nothing, down": Crossing(DOWN, {5.75: 1}),
+    "nothing, up": Crossing(UP, {1: 8}),
+    "no series: the count stays, and the time is neither scored nor decided": Crossing(
+        {0: 50.0, 1: None, 4: 10.0}, {5.75: 1}, failed=180.0, gap=180.0
     ),
-    Crossing(
-        "a failure: the count stays", {0: 50.0, 1: "timeout", 4: 80.0}, {4: 8}, {}, TARGET, 180, 180
+    "a failure: the count stays": Crossing(
+        {0: 50.0, 1: "timeout", 4: 80.0}, {4: 8}, failed=180.0, gap=180.0
     ),
-    Crossing(
-        "partial: nothing goes down by it",
-        {0: 50.0, 1: (10.0, PARTIAL), 8: 10.0},
-        {13: 1},
-        failed=420.0,
-        gap=420.0,
+    "partial: nothing goes down by it": Crossing(
+        {0: 50.0, 1: (10.0, PARTIAL), 8: 10.0}, {13: 1}, failed=420.0, gap=420.0
     ),
-    Crossing(
-        "partial: it goes up, and how much is missing is not known",
-        {0: 50.0, 1: (80.0, PARTIAL)},
-        {1: 8},
-        gap=840.0,
+    "partial: it goes up, and how much is missing is not known": Crossing(
+        {0: 50.0, 1: (80.0, PARTIAL)}, {1: 8}, gap=840.0
     ),
-    Crossing(
-        "a restart without its state: the window begins anew",
-        DOWN,
-        {9: 1},
-        {4: lambda target, _: target.forget()},
+    "a restart without its state: the window begins anew": Crossing(
+        DOWN, {9: 1}, {4: lambda target, _: target.forget()}
     ),
-    Crossing(
-        "a takeover two minutes after the last sync: so it does",
-        DOWN,
-        {9: 1},
-        {4: lambda target, now: target.away(120.0, now)},
+    "a takeover two minutes after the last sync: so it does": Crossing(
+        DOWN, {9: 1}, {4: lambda target, now: target.away(120.0, now)}
     ),
-    Crossing(
-        "another process leads: it writes nothing, and goes on when it leads",
-        UP,
-        {4: 8},
-        {1: becomes(leads=False), 4: becomes(leads=True)},
+    "another process leads: it writes nothing, and goes on when it leads": Crossing(
+        UP, {4: 8}, {1: becomes(leads=False), 4: becomes(leads=True)}
     ),
-    Crossing("to zero, and back", {0: 50.0, 1: 0.0, 10: 5.0}, {1.75: 0, 10: 1}, target=SLEEPS),
-    Crossing(
-        "a pause: the count stays until it ends",
-        UP,
-        {4: 8},
-        {1: annotated(PAUSED), 4: annotated({})},
+    "to zero, and back": Crossing({0: 50.0, 1: 0.0, 10: 5.0}, {1.75: 0, 10: 1}, target=SLEEPS),
+    "a pause: the count stays until it ends": Crossing(
+        UP, {4: 8}, {1: annotated(PAUSED), 4: annotated({})}
     ),
-    Crossing(
-        "asleep in a pause: it does not go to zero",
-        {0: 50.0, 1: 0.0},
-        {8: 0},
-        {1: annotated(PAUSED), 8: annotated({})},
-        SLEEPS,
+    "asleep in a pause: it does not go to zero": Crossing(
+        {0: 50.0, 1: 0.0}, {8: 0}, {1: annotated(PAUSED), 8: annotated({})}, SLEEPS
     ),
-    Crossing(
-        "a count that somebody sets",
-        {0: 50.0},
-        {},
-        {2: lambda target, now: target.workload.set(8, now, "kubectl")},
+    "a count that somebody sets": Crossing(
+        {0: 50.0}, {}, {2: lambda target, now: target.workload.set(8, now, "kubectl")}
     ),
-    Crossing(
-        "writes that fail",
-        UP,
-        {4: 8},
-        {1: becomes(write_fails="refused"), 4: becomes(write_fails="")},
+    "writes that fail": Crossing(
+        UP, {4: 8}, {1: becomes(write_fails="refused"), 4: becomes(write_fails="")}
     ),
-    Crossing(
-        "a scale that cannot be read",
-        UP,
-        {4: 8},
-        {1: unreadable("gone"), 4: unreadable("")},
-        failed=180.0,
+    "a scale that cannot be read": Crossing(
+        UP, {4: 8}, {1: unreadable("gone"), 4: unreadable("")}, failed=180.0
     ),
-    Crossing(
-        "another autoscaler controls it",
-        UP,
-        {4: 8},
-        {1: becomes(controller="HPA web"), 4: becomes(controller=None)},
+    "another autoscaler controls it": Crossing(
+        UP, {4: 8}, {1: becomes(controller="HPA web"), 4: becomes(controller=None)}
     ),
-)
+}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_crosses_a_rehearsal(case: Crossing) -> None:
     """Its changes at their minutes, the time without a proposal, and the time without a demand."""
     counts, outcome = rehearsed(case)
     before = [5, *counts.values()]
-    changes = {
-        minute: count
-        for number, (minute, count) in enumerate(counts.items())
-        if count != before[number]
-    }
-    assert changes == case.changes
+    pairs = zip(counts.items(), before, strict=False)
+    assert {minute: now for (minute, now), past in pairs if now != past} == case.changes
     assert outcome.failed_seconds == case.failed
     assert outcome.measures.gap_seconds == case.gap
     assert outcome.measures.scored_seconds == END - BASE - case.gap

@@ -1,6 +1,7 @@
 """A rehearsal of what a daemon has done gives the same counts at the same syncs."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from autoscaler.core.step import Step
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
 from autoscaler.daemon.recording import Recorder
-from autoscaler.lab.engine.assumptions import Assumptions, WorkloadAssumption
+from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import BuildError, built
 from autoscaler.lab.engine.outcome import OutcomeWatcher
 from autoscaler.lab.engine.rehearse import own_reason
@@ -56,31 +57,27 @@ class _Paced(Reporter):
             until(lambda: (DirectoryRecord(self._directory).span() or (0, 0))[1] >= stamp - PERIOD)
 
 
-class CountWatcher:
-    def __init__(self) -> None:
+class CountingWatcher(OutcomeWatcher):
+    """Takes the counts as well as what becomes of each target."""
+
+    def __init__(self, begin: float, end: float) -> None:
+        super().__init__(begin, end, own_reason)
         self.counts: Counts = defaultdict(dict)
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
+        super().synced(target, step)
         decision = step.decision
         self.counts[target.key][decision.stamp] = (decision.current, decision.desired)
 
-    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        """Fit `Watcher`."""
 
-
-class ScoringWatcher(CountWatcher):
-    """Takes what becomes of each target as well."""
-
-    def __init__(self, begin: float, end: float) -> None:
-        super().__init__()
-        self.scores = OutcomeWatcher(begin, end, own_reason)
-
-    def synced(self, target: SimulatedTarget, step: Step) -> None:
-        super().synced(target, step)
-        self.scores.synced(target, step)
-
-    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        self.scores.passed(target, begin, end, ready)
+def lived(folder: Path, targets: Sequence[SimulatedTarget], seconds: float) -> Counted:
+    """Let a daemon record so many seconds of targets in a folder, and return their counts."""
+    with running(folder) as record:
+        recorder = Recorder(record)
+        recorder.configure([one.rules.target for one in targets], Flags())
+        live = Counted(recorder, _Paced(folder))
+        SimulatedPorts(targets).run(BASE, BASE + seconds, PERIOD, live)
+    return live
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -88,7 +85,7 @@ def test_the_world_decides_as_the_syncer(seed: int) -> None:
     syncs = int(HOUR / PERIOD)
     live = Counted()
     SimulatedPorts(fleet(BASE, syncs, seed)).run(BASE, BASE + HOUR, PERIOD, live)
-    watcher = CountWatcher()
+    watcher = CountingWatcher(BASE, BASE + HOUR)
     for _ in World(fleet(BASE, syncs, seed), watcher).run(BASE, BASE + HOUR):
         pass
     assert watcher.counts == live.counts
@@ -102,22 +99,15 @@ def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begi
     So the measures of both are the same, and as they were: by the load that there was.
     """
     targets = fleet(BASE, int(HOUR / PERIOD), 3)
-    with running(tmp_path) as record:
-        recorder = Recorder(record)
-        recorder.configure([one.rules.target for one in targets], Flags())
-        live = Counted(recorder, _Paced(tmp_path))
-        SimulatedPorts(targets).run(BASE, BASE + HOUR, PERIOD, live)
-    warm_up = begin and 900.0
-    start = BASE + begin
+    live = lived(tmp_path, targets, HOUR)
+    warm_up, start = begin and 900.0, BASE + begin
     data = RecordedData(DirectoryRecord(tmp_path), start - warm_up, BASE + HOUR, Flags())
     rehearsed = []
     for one in targets:
-        ready = WorkloadAssumption.model_validate(
-            {"target": one.key, "readyAfter": f"{one.workload.ready_seconds:g}s"}
-        )
-        stated = Assumptions(workloads=(ready,))
+        ready = {"target": one.key, "readyAfter": f"{one.workload.ready_seconds:g}s"}
+        stated = Assumptions.model_validate({"workloads": [ready]})
         rehearsed.append(built(one.rules.target, Flags(), data, stated, start - warm_up).target)
-    watcher = ScoringWatcher(start, BASE + HOUR)
+    watcher = CountingWatcher(start, BASE + HOUR)
     world = World(rehearsed, watcher)
     if warm_up:
         world.warm_up(start - warm_up, start)
@@ -125,31 +115,27 @@ def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begi
         pass
     for one in targets:
         ours, theirs = watcher.counts[one.key], live.counts[one.key]
-        wanted = {at: counts for at, counts in theirs.items() if at >= start}
         differing = {
             at - BASE: (ours.get(at), counts)
-            for at, counts in wanted.items()
-            if ours.get(at) != counts
+            for at, counts in theirs.items()
+            if at >= start and ours.get(at) != counts
         }
         assert not differing, (one.rules.target.spec, one.workload.ready_seconds, differing)
-    outcomes = watcher.scores.outcomes()
+    outcomes = watcher.outcomes()
     assert all(one.ran == one.measures for one in outcomes)
     if begin:
         return
-    lived = OutcomeWatcher(BASE, BASE + HOUR, own_reason)
-    for _ in World(fleet(BASE, int(HOUR / PERIOD), 3), lived).run(BASE, BASE + HOUR):
+    beside = OutcomeWatcher(BASE, BASE + HOUR, own_reason)
+    for _ in World(fleet(BASE, int(HOUR / PERIOD), 3), beside).run(BASE, BASE + HOUR):
         pass
-    for found, was in zip(outcomes, lived.outcomes(), strict=True):
+    for found, was in zip(outcomes, beside.outcomes(), strict=True):
         if found.measures.scored_seconds:
             assert found.measures.worst_shortage == was.measures.worst_shortage, found.key
 
 
 def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None:
     targets = [one for one in fleet(BASE, 40, 3) if one.key.endswith("/t3")]
-    with running(tmp_path) as record:
-        recorder = Recorder(record)
-        recorder.configure([one.rules.target for one in targets], Flags())
-        SimulatedPorts(targets).run(BASE, BASE + 600, PERIOD, Counted(recorder, _Paced(tmp_path)))
+    lived(tmp_path, targets, 600)
     was = targets[0].rules.target
     data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
     now = replace(was, spec=replace(was.spec, metrics=(cpu(average("200m")),)))
@@ -172,21 +158,17 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
 def test_a_time_before_the_record_begins_is_a_gap() -> None:
     (one,) = fleet(BASE, 120, 3, count=1)
     one.instants = lambda: [BASE + 600 + PERIOD * number for number in range(40)]
-    watcher = OutcomeWatcher(BASE, BASE + 1200, lambda step: step.decision.reason)
+    watcher = OutcomeWatcher(BASE, BASE + 1200, own_reason)
     for _ in World([one], watcher).run(BASE, BASE + 1200):
         pass
     (outcome,) = watcher.outcomes()
-    assert outcome.measures.gap_seconds == 600.0
-    assert outcome.measures.scored_seconds == 600.0
+    assert (outcome.measures.gap_seconds, outcome.measures.scored_seconds) == (600.0, 600.0)
 
 
 def test_pauses_of_the_time_are_told(tmp_path: Path) -> None:
     (one,) = fleet(BASE, 40, 3, count=1)
     one.workload.annotate({"autoscaler/paused": "true"})
-    with running(tmp_path) as record:
-        recorder = Recorder(record)
-        recorder.configure([one.rules.target], Flags())
-        SimulatedPorts([one]).run(BASE, BASE + 600, PERIOD, Counted(recorder, _Paced(tmp_path)))
+    lived(tmp_path, [one], 600)
     data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
     (sentence,) = data.notes(one.rules.target)
     assert sentence == "it was paused for some of the time, and is not in a rehearsal"
