@@ -32,17 +32,13 @@ class Leases:
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
         self._api = api
+        self.name = name
         self._metadata = {"name": name, "namespace": namespace}
         self._path = path_of(_GROUP_VERSION, "leases", namespace, name)
 
     def __str__(self) -> str:
         """Name the Lease, for messages."""
         return f"the Lease {self._metadata['namespace']}/{self.name}"
-
-    @property
-    def name(self) -> str:
-        """The name of the Lease."""
-        return self._metadata["name"]
 
     def read(self, deadline: float) -> Lease | Failure | None:
         """Read it; None where there is none."""

@@ -54,6 +54,7 @@ class WatchedCluster:
     ) -> None:
         self._api = api
         self._scales = scales
+        self.list_pods = partial(list_pods, api)
         self._targets: tuple[Target, ...] = ()
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
@@ -290,12 +291,6 @@ class WatchedCluster:
         if selector not in self._asked.get(namespace, ()) and is_indexable(selector):
             self._ask(namespace, selector)
         return None
-
-    def list_pods(
-        self, namespace: str, selector: str, deadline: float
-    ) -> tuple[Pod, ...] | Unavailable:
-        """List the pods at the API server."""
-        return list_pods(self._api, namespace, selector, deadline)
 
     # -- what is watched -------------------------------------------------------------------
 
