@@ -12,7 +12,7 @@ from sys import intern
 from autoscaler import quantities
 from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Unavailable
 from autoscaler.core.selectors import parse
-from autoscaler.core.spec import ConditionStatus, LabelSelector
+from autoscaler.core.spec import ConditionStatus, LabelSelector, Operator
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of, read_list
 from autoscaler.kubernetes.failures import Failure, malformed, typed
 from autoscaler.kubernetes.watch_requests import ALL, OBJECT_BYTES, Cache
@@ -125,7 +125,8 @@ class SelectorIndex:
     """Finds which of many selectors, in string form, match a pod, without trying all of them.
 
     Each is stored under the label that the fewest others require too: `app=web,env=prod` is tried
-    only on pods of its app; one that requires no label, such as `app in (a, b)`, is tried on all.
+    only on pods of its app, `app in (a, b)` on those of both; one that requires no value is tried
+    on all.
     Selectors that cannot be read, and empty ones, are left out.
     """
 
@@ -137,8 +138,8 @@ class SelectorIndex:
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
         required = Counter(pair for _, selector in entries for pair in selector.match_labels)
         for text, selector in entries:
-            rarest = min(selector.match_labels, key=required.__getitem__, default=None)
-            self._by_pair[rarest].append((text, selector))
+            for pair in _required_pairs(selector, required):
+                self._by_pair[pair].append((text, selector))
         self.selectors = frozenset(text for text, _ in entries)
         """The selectors that are known."""
 
@@ -152,6 +153,16 @@ class SelectorIndex:
     def _candidates(self, labels: Mapping[str, str]) -> Iterator[_Entry]:
         for pair in (*labels.items(), None):
             yield from self._by_pair.get(pair, ())
+
+
+def _required_pairs(selector: LabelSelector, required: Counter[_Pair]) -> set[_Pair | None]:
+    """Return labels of which each pod that matches has one; None stands for any pod."""
+    if selector.match_labels:
+        return {min(selector.match_labels, key=required.__getitem__)}
+    for expression in selector.match_expressions:
+        if expression.operator is Operator.IN:
+            return {(expression.key, value) for value in expression.values}
+    return {None}
 
 
 def is_indexable(selector: str) -> bool:
