@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from tests.worlds.gomodule import ControlPlaneUnavailable
 from tests.worlds.process import ServerFailedError
 from tests.worlds.waiting import NotInTimeError
 

@@ -8,7 +8,7 @@ import struct
 import sys
 from collections.abc import Sequence
 
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from tests.worlds.gomodule import ControlPlaneUnavailable
 
 _LOOPBACK = b"lo"
 _SET_FLAGS = 0x8914

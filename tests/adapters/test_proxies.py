@@ -51,14 +51,6 @@ def written(folder: Path, server: str = SERVER, **cluster: Any) -> Path:
     return path
 
 
-def in_pod(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in a pod, whose service account is in a folder."""
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    for name in ("token", "ca.crt"):
-        (folder / name).write_text("t")
-
-
 @pytest.mark.parametrize(
     ("where", "proxy", "fault"),
     [
@@ -72,7 +64,10 @@ def test_a_proxy_that_cannot_be_used_for_a_cluster_is_one_sentence(
     """No connection is tried without it."""
     path = written(tmp_path, **({where: proxy} if where == "proxy-url" else {}))
     if where == "pod":
-        in_pod(tmp_path, monkeypatch)
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+        for name in ("token", "ca.crt"):
+            (tmp_path / name).write_text("t")
     if where != "proxy-url":
         monkeypatch.setenv("HTTPS_PROXY" if where == "pod" else where, proxy)
     with pytest.raises(ConnectError) as refused:

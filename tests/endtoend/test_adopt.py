@@ -15,12 +15,10 @@ from tests.worlds.cluster import others
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Json
 from tests.worlds.counts import Counts
-from tests.worlds.daemon import DaemonProcess, Document, command, external, write_config
+from tests.worlds.daemon import DaemonProcess, Document, command, external
 from tests.worlds.forking import Program
 from tests.worlds.waiting import Background, wait_until
 from tests.worlds.world import World
-
-PERIOD_SECONDS = 1
 
 
 def metric(app: str) -> Document:
@@ -98,24 +96,12 @@ class Bed:
 @pytest.fixture(scope="module")
 def bed(hpa_world: HpaWorld) -> Iterator[Bed]:
     with hpa_world("adopting") as world:
-        file = write_config(world.folder / "autoscaler.yaml", document(world))
-        with DaemonProcess(file, world.environment) as daemon:
+        queries = {"adopted": f'adopted{{namespace="{world.namespace}"}}'}
+        # The targets of the tests are in files beside it.
+        with world.start(world.document(queries=queries, include=["*.targets.yaml"])) as daemon:
             daemon.wait_event("started")
             yield Bed(world, daemon, {"KUBECONFIG": str(world.plane.kubeconfig)})
             assert daemon.stop() == 0
-
-
-def document(world: World, **more: object) -> Document:
-    """Return a configuration without a target; those of the tests are in files beside it."""
-    (world.folder / "none.yaml").write_text("targets: []\n")
-    return {
-        "prometheus": {"url": world.prometheus.url},
-        "syncPeriod": f"{PERIOD_SECONDS}s",
-        "listen": "127.0.0.1:0",
-        "queries": {"adopted": f'adopted{{namespace="{world.namespace}"}}'},
-        "include": ["*.targets.yaml", "none.yaml"],
-        **more,
-    }
 
 
 def autoscaler(name: str, of: str) -> Json:
@@ -187,7 +173,7 @@ and `disabled` by a policy; `queue` and `asleep`, which sleeps, are KEDA's; the 
 is as their counts."""
 LOADS = REPLICAS | {"least": 1, "most": 9, "disabled": 9}
 SCALED_OBJECTS = {"queue": "jobs", "asleep": "naps"}
-STEP_SECONDS = 4
+STEP_SECONDS, SYNC_SECONDS = 4, 1
 SPECS: dict[str, Document] = {
     "least": {"minReplicas": 2},
     "most": {"maxReplicas": 4},
@@ -354,7 +340,7 @@ def test_a_count_on_its_way_goes_on_at_the_same_rate(
     # A change by the HPA counts from the sync before the one that found it; an HPA that was just
     # made knows no change before it.
     pauses = [after - before for (before, _), (after, _) in pairwise(seen[1:own])]
-    assert min(pauses) >= STEP_SECONDS - 2 * PERIOD_SECONDS
+    assert min(pauses) >= STEP_SECONDS - 2 * SYNC_SECONDS
 
 
 def test_a_target_at_zero_is_scaled_again_once_it_is_given_back(bed: Bed) -> None:

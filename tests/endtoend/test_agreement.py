@@ -45,16 +45,11 @@ def hpa(name: str, of: str, **spec: object) -> Json:
 
 def document(world: World) -> Document:
     rules = {"maxReplicas": 10, "mode": "shadow", "behavior": AT_ONCE}
-    return {
-        "prometheus": {"url": world.prometheus.url},
-        "syncPeriod": "1s",
-        "listen": "127.0.0.1:0",
-        "stateDirectory": str(world.folder / "state"),
-        "queries": {"jobs": f'jobs{{namespace="{world.namespace}"}}'},
-        "targets": [
-            world.target(app, metrics=[external("jobs", "1", app=app)], **rules) for app in NEEDED
-        ],
-    }
+    return world.document(
+        *(world.target(app, metrics=[external("jobs", "1", app=app)], **rules) for app in NEEDED),
+        stateDirectory=str(world.folder / "state"),
+        queries={"jobs": f'jobs{{namespace="{world.namespace}"}}'},
+    )
 
 
 def limited(target: Json) -> list[Json]:

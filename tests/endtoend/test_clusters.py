@@ -51,13 +51,10 @@ def document(eu: World, us: World, clusters: tuple[str, ...] = ("eu", "us")) -> 
     }
     web = target(eu.namespace, "web", {"type": "Object", "object": metric})
     planes = {"eu": eu.plane, "us": us.plane}
-    return {
-        "prometheus": {"url": eu.prometheus.url},
-        "syncPeriod": "1s",
-        "listen": "127.0.0.1:0",
-        "queries": {"demand": eu.metric},
-        "leaderElection": {"enabled": True, "namespace": eu.namespace},
-        "clusters": [
+    return eu.document(
+        {**web, "clusters": list(clusters)},
+        leaderElection={"enabled": True, "namespace": eu.namespace},
+        clusters=[
             {
                 "name": name,
                 "kubeconfig": str(planes[name].kubeconfig),
@@ -65,8 +62,7 @@ def document(eu: World, us: World, clusters: tuple[str, ...] = ("eu", "us")) -> 
             }
             for name in clusters
         ],
-        "targets": [{**web, "clusters": list(clusters)}],
-    }
+    )
 
 
 def key(world: World, cluster: str) -> str:

@@ -13,7 +13,6 @@ from tests.worlds.faults.loads import HIGH, LOW, MAXIMUM, metric_of
 from tests.worlds.prometheus.faults import error
 from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Fault
-from tests.worlds.proxies.wire import Request
 from tests.worlds.waiting import wait_until
 
 pytestmark = pytest.mark.punctual
@@ -43,14 +42,6 @@ def restarted(bed: Bed, struck: str) -> Iterator[None]:
     bed.wait_seen(struck, LOW)
 
 
-def bad_query(request: Request) -> Request:
-    return request.with_body(b"query=sum%28")
-
-
-def warn(document: dict[str, object]) -> None:
-    document["warnings"] = ["a store is out of reach"]
-
-
 def _row(name: str, begin: Begin, seen: str, **more: Any) -> Row:
     # The log says FailedGetExternalMetric, as the HPA does, with the sentence.
     return Row(name, begin, f"FailedGetExternalMetric: .*{seen}", "ScalingActive", **more)
@@ -70,7 +61,11 @@ ROWS = [
         on_its_query(plays.reset),
         "reset the connection|broke off in the middle",
     ),
-    _row("400", on_its_query(plays.instead(bad_query)), "refused the query"),
+    _row(
+        "400",
+        on_its_query(plays.instead(lambda one: one.with_body(b"query=sum%28"))),
+        "refused the query",
+    ),
     _row("401", _answers("401 Unauthorized", b"Unauthorized"), "did not accept the credentials"),
     _row(
         "429",
@@ -87,7 +82,11 @@ ROWS = [
     _row("HTML", _answers("200 OK", plays.HTML), "an answer that is no JSON"),
     _row("truncated JSON", on_its_query(plays.truncate), "JSON that breaks off"),
     _row("too short", on_its_query(plays.break_off), "broke off in the middle"),
-    _row("partial", on_its_query(plays.edited(warn)), "incomplete: a store is out of reach"),
+    _row(
+        "partial",
+        on_its_query(plays.edited(lambda document: document.update(warnings=["a store is away"]))),
+        "incomplete: a store is away",
+    ),
     _row("empty", undisturbed, "the query returned no series", load=None),
     _row("NaN", undisturbed, "is nan, not a number", load=math.nan),
     _row("+Inf", undisturbed, "is inf, not a number", load=math.inf),

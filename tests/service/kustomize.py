@@ -9,6 +9,7 @@ import yaml
 
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.gomodule import GoModule
+from tests.worlds.service_account import MANIFESTS
 
 KUSTOMIZE = "kustomize"
 _PACKAGE = "sigs.k8s.io/kustomize/kustomize/v5"
@@ -33,6 +34,16 @@ def render(folder: Path) -> list[Json]:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return list(yaml.safe_load_all(done.stdout))
+
+
+def overlay(folder: Path, kustomization: str) -> list[Json]:
+    """Return the objects that a kustomization comes to which names ours by ../kubernetes."""
+    # kustomize takes no absolute path.
+    (folder / "kubernetes").symlink_to(MANIFESTS)
+    mine = folder / "mine"
+    mine.mkdir()
+    (mine / "kustomization.yaml").write_text(kustomization)
+    return render(mine)
 
 
 def apply(api: Api, found: Json) -> Json:

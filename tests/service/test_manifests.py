@@ -1,20 +1,21 @@
 """config/kubernetes on a real control plane: it applies, and its pods are allowed to run."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from autoscaler import __version__
-from autoscaler.config import Config, load
+from autoscaler.config import LeaderElection, load
 from autoscaler.config.settings import STATE_DIRECTORY
 from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
 from tests.service import kustomize
+from tests.worlds.cluster import manifests
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api, ApiError, Json
 from tests.worlds.controlplane.kubelet import FakeKubelet
-from tests.worlds.service_account import MANIFESTS, manifest
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.service_account import MANIFESTS, manifest, token_of
 from tests.worlds.waiting import wait_until
 
 BASE = MANIFESTS / "base"
@@ -25,14 +26,6 @@ OPERATIONS = (Path(__file__).parents[2] / "docs" / "guides" / "operations.md").r
 pytestmark = pytest.mark.usefixtures("kustomize_program")
 
 
-def overlay(folder: Path, kustomization: str) -> Path:
-    """Make a kustomization beside a copy of ours, which it names by ../kubernetes."""
-    shutil.copytree(MANIFESTS, folder / "kubernetes")
-    (folder / "mine").mkdir()
-    (folder / "mine" / "kustomization.yaml").write_text(kustomization)
-    return folder / "mine"
-
-
 def only(objects: list[Json], kind: str) -> Json:
     (found,) = [each for each in objects if each["kind"] == kind]
     return found
@@ -41,11 +34,6 @@ def only(objects: list[Json], kind: str) -> Json:
 def pod_spec() -> Json:
     found: Json = manifest("base/deployment")["spec"]["template"]["spec"]
     return found
-
-
-def base_config() -> Config:
-    """Return the base's example as the daemon reads it in its pod."""
-    return load(BASE / "autoscaler.yaml", lambda: "autoscaler")
 
 
 def test_the_base_applies_and_its_pods_run(
@@ -77,13 +65,12 @@ def test_the_namespaced_variant_and_the_components_apply(
     applied.append(workloads.serve(admin_api, monitors))
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": "shop"}})
     applied.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-    mine = overlay(
+    objects = kustomize.overlay(
         tmp_path,
         "resources: [../kubernetes/namespaced]\n"
         "components: [../kubernetes/components/podmonitor, "
         "../kubernetes/components/networkpolicy]\n",
     )
-    objects = kustomize.render(mine)
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
     assert not [found for found in objects if found["kind"].startswith("Cluster")]
     monitored = only(objects, "PodMonitor")["spec"]["selector"]["matchLabels"]
@@ -95,11 +82,10 @@ def test_the_namespaced_variant_and_the_components_apply(
 
 def test_shards_are_a_stateful_set(admin_api: Api, applied: list[Json], tmp_path: Path) -> None:
     """Its pods are numbered and may list Leases; its Service gives them names."""
-    mine = overlay(
+    objects = kustomize.overlay(
         tmp_path,
         "resources: [../kubernetes/base]\ncomponents: [../kubernetes/components/shards]\n",
     )
-    objects = kustomize.render(mine)
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
     assert not [found for found in objects if found["kind"] == "Deployment"]
     spec, service = only(objects, "StatefulSet")["spec"], only(objects, "Service")
@@ -114,12 +100,11 @@ def test_the_network_policy_admits_the_namespace_of_prometheus_only(tmp_path: Pa
     """Only on the port of the pages; docs/guides/operations.md shows the patch."""
     shown = re.search(r"(?ms)^```yaml\n(# networkpolicy.*?)^```", OPERATIONS)
     assert shown is not None
-    mine = overlay(
+    objects = kustomize.overlay(
         tmp_path,
         "resources: [../kubernetes/base]\n"
         "components: [../kubernetes/components/networkpolicy]\n" + shown[1],
     )
-    objects = kustomize.render(mine)
     spec = only(objects, "NetworkPolicy")["spec"]
     assert spec["policyTypes"] == ["Ingress"]
     (rule,) = spec["ingress"]
@@ -132,12 +117,11 @@ def test_the_network_policy_admits_the_namespace_of_prometheus_only(tmp_path: Pa
 
 def test_another_namespace_and_image_are_one_line_each(tmp_path: Path) -> None:
     """An overlay moves every object, the subjects of the bindings too, and names the image."""
-    mine = overlay(
+    objects = kustomize.overlay(
         tmp_path,
         "resources: [../kubernetes/base]\nnamespace: scaling\n"
         "images: [{name: autoscaler, newName: registry.example/autoscaler, newTag: v9}]\n",
     )
-    objects = kustomize.render(mine)
     names = {found["metadata"].get("namespace") for found in objects}
     assert names == {None, "scaling"}
     assert only(objects, "Namespace")["metadata"]["name"] == "scaling"
@@ -158,7 +142,7 @@ def test_the_namespaced_rights_are_those_of_the_cluster_role() -> None:
 
 def test_the_configuration_fits_the_pod() -> None:
     """Its example is valid, a pod leads, probes find the listener, and nobody else the pages."""
-    config = base_config()
+    config = load(BASE / "autoscaler.yaml", lambda: "autoscaler")
     assert config.leader_election.enabled
     (container,) = pod_spec()["containers"]
     assert config.listen is not None
@@ -188,3 +172,47 @@ def test_a_node_can_be_drained_of_a_single_replica() -> None:
     """One pod may go at a time, be it one of several, of which the others lead, or the only one."""
     assert manifest("base/poddisruptionbudget")["spec"]["maxUnavailable"] == 1
     assert "minAvailable" not in manifest("base/poddisruptionbudget")["spec"]
+
+
+# -- a cluster that is scaled from elsewhere ------------------------------------------------------
+
+
+def test_the_documented_times_are_those_of_the_defaults() -> None:
+    """Nobody leads what a lost daemon led until its Lease is over, and at most a try longer."""
+    document = (MANIFESTS.parents[1] / "docs" / "guides" / "clusters.md").read_text()
+    usual = LeaderElection()
+    for key, seconds in (
+        ("leaseDuration", usual.lease_duration),
+        ("renewDeadline", usual.renew_deadline),
+    ):
+        assert f"`{key}`, {seconds:g} s" in document
+    (within,) = set(re.findall(r"within (\d+) s \|", document))
+    assert usual.lease_duration + usual.retry_period < float(within)
+
+
+def test_a_cluster_that_is_served_has_the_rights_and_nothing_that_runs(
+    control_plane: ControlPlane, admin_api: Api, applied: list[Json], tmp_path: Path
+) -> None:
+    """Its account does with the Lease what an election takes; no Secret is its token."""
+    text = "resources: [../kubernetes/served]\nnamespace: scaled\n"
+    objects = kustomize.overlay(tmp_path, text)
+    assert {found["kind"] for found in objects} == {
+        *("Namespace", "ServiceAccount"),
+        *("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    }
+    applied.extend(kustomize.apply(admin_api, found) for found in objects)
+    leases, elsewhere = map(manifests.leases, ("scaled", "default"))
+    token = token_of(admin_api, "scaled")
+    with Api(control_plane.url, token, control_plane.ca_file) as api:
+        made = api.create(leases, {"metadata": {"name": "autoscaler"}})
+        made["spec"] = {"holderIdentity": "autoscaler-0"}
+        api.replace(f"{leases}/autoscaler", made)
+        one = {"fieldSelector": "metadata.name=autoscaler"}
+        listed = api.get(leases, **one)
+        assert [one["spec"]["holderIdentity"] for one in listed["items"]] == ["autoscaler-0"]
+        watch = api.watch(leases, resourceVersion="0", **one)
+        assert next(iter(watch))["object"]["metadata"]["name"] == "autoscaler"
+        watch.cancel()
+        for path in (leases, elsewhere, "/api/v1/namespaces/scaled/secrets"):
+            with pytest.raises(ApiError, match="forbidden"):
+                api.get(path)

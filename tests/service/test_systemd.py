@@ -4,7 +4,6 @@ The daemon is the one under test, with the tests' interpreter and libraries, in 
 """
 
 import base64
-import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -139,10 +138,11 @@ def test_what_comes_late_at_boot_is_waited_for(systemd: Systemd, tmp_path: Path)
         document: dict[str, object] = {"prometheus": prometheus, "listen": None, "targets": []}
         (folder / "autoscaler.yaml").write_text(yaml.safe_dump(document))
         systemd.run("systemctl", "start", "--no-block", SERVICE)
+        # The unit's own ExecMainStatus is that for the moment between an end and the next start.
         for code, late in (("243", folder / "secrets" / "kubeconfig"), ("2", folder / "token")):
             wait_until(
                 f"it ended with {code} again and again",
-                lambda code=code: _endings(systemd, code) > 6,  # type: ignore[misc] # bound now
+                lambda code=code: _log(systemd).count(f"code=exited, status={code}/") > 6,  # type: ignore[misc] # bound now
                 timeout=PATIENCE_SECONDS,
             )
             late.write_text(server.write_kubeconfig(tmp_path / "k").read_text())
@@ -156,14 +156,6 @@ def _runs(systemd: Systemd) -> bool:
 def _log(systemd: Systemd) -> str:
     """Return what the journal holds of the service so far."""
     return systemd.run("journalctl", "--output=cat", f"--unit={SERVICE}").stdout
-
-
-def _endings(systemd: Systemd, code: str) -> int:
-    """Return how often the service ended with a code so far.
-
-    The unit's own ExecMainStatus is that for the moment between an end and the next start.
-    """
-    return len(re.findall(rf"code=exited, status={code}/", _log(systemd)))
 
 
 def _fed_for(systemd: Systemd) -> float:

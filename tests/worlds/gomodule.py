@@ -12,8 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +62,9 @@ class GoModule:
         paths = {name: folder / name for name in names}
         if not all(path.is_file() for path in paths.values()):
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder / ".lock"):
+            with (folder / ".lock").open("w") as lock:
+                # A second test process waits for the build of the first.
+                fcntl.flock(lock, fcntl.LOCK_EX)
                 for name in (name for name, path in paths.items() if not path.is_file()):
                     if report:
                         report(f"building {name} for {self.title} {self.version()}, once")
@@ -132,11 +133,3 @@ def _cache_root() -> Path:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "autoscaler-tests"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock file, so that a second test process waits for the build of the first."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -53,14 +53,6 @@ def hostile(tmp_path: Path) -> Iterator[Connect]:
         yield start
 
 
-def _write(api: Api, seconds: float = 20.0) -> str:
-    outcome = Scales(api).write(
-        "shop", WEB, Scale(1, 1, "app=web", "7"), 4, clock.monotonic() + seconds
-    )
-    assert isinstance(outcome, WriteFailed), outcome
-    return outcome.message
-
-
 def _get(api: Api, seconds: float = 20.0) -> Failure:
     failure = api.once("GET", "/version", clock.monotonic() + seconds)
     assert isinstance(failure, Failure), failure
@@ -158,8 +150,10 @@ ENDLESS = [
 def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
     server, api = hostile(step, timeout=0.3)
     with within(5.0):
-        message = _write(api, 1.0)
-    assert message.startswith(f"the API server {server.url} gave no answer in time")
+        read = Scale(1, 1, "app=web", "7")
+        outcome = Scales(api).write("shop", WEB, read, 4, clock.monotonic() + 1.0)
+    assert isinstance(outcome, WriteFailed), outcome
+    assert outcome.message.startswith(f"the API server {server.url} gave no answer in time")
     wait_until("its threads have ended", lambda: not _request_threads())
 
 

@@ -155,15 +155,6 @@ def role_answer(key: str, secret: str, token: str, seconds: float = 3600) -> Ste
     )
 
 
-def sts_error(code: str, message: str) -> Step:
-    return answer(
-        f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message>"
-        "</Error></ErrorResponse>",
-        "403 Forbidden",
-        {"Content-Type": "text/xml"},
-    )
-
-
 def assumed(
     keyed: SigV4Settings, sts: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> SigV4Settings:
@@ -250,7 +241,12 @@ def test_what_is_wrong_with_sts_is_told(
     keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ScriptedServer(answer()) as server:
-        with ScriptedServer(sts_error("AccessDenied", f"No {SECRET} may assume it")) as sts:
+        error = (
+            "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code>"
+            f"<Message>No {SECRET} may assume it</Message></Error></ErrorResponse>"
+        )
+        refusing = answer(error, "403 Forbidden", {"Content-Type": "text/xml"})
+        with ScriptedServer(refusing) as sts:
             options = assumed(keyed, sts, monkeypatch)
             denied = failed(ask(server.url, "x", sign_in=options))
         away = failed(ask(server.url, "x", sign_in=options))

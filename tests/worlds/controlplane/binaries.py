@@ -10,16 +10,6 @@ from pathlib import Path
 
 from tests.worlds.gomodule import ControlPlaneUnavailable, GoModule
 
-__all__ = [
-    "APISERVER",
-    "CONTROLLER_MANAGER",
-    "ETCD",
-    "PACKAGES",
-    "ControlPlaneUnavailable",
-    "kubernetes_version",
-    "locate",
-]
-
 ETCD = "etcd"
 APISERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"

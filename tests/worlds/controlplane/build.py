@@ -6,7 +6,8 @@ It prints the path of each binary; what it is about to build goes to standard er
 import sys
 from functools import partial
 
-from tests.worlds.controlplane.binaries import PACKAGES, ControlPlaneUnavailable, locate
+from tests.worlds.controlplane.binaries import PACKAGES, locate
+from tests.worlds.gomodule import ControlPlaneUnavailable
 
 
 def main(names: list[str]) -> int:

@@ -15,9 +15,9 @@ import pytest
 
 from tests.worlds.controlplane import binaries, workloads
 from tests.worlds.controlplane.api import Api
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.gomodule import ControlPlaneUnavailable
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

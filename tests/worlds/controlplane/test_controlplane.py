@@ -10,9 +10,9 @@ import pytest
 
 from tests.worlds.controlplane import binaries
 from tests.worlds.controlplane.api import Api
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.gomodule import ControlPlaneUnavailable
 from tests.worlds.waiting import wait_until
 
 
