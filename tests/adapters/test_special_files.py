@@ -25,6 +25,7 @@ from autoscaler.persistence.state_directory import (
 )
 from autoscaler.persistence.store import read_saved
 from autoscaler.persistence.store.rows import SCHEMA, read
+from tests.narrowing import instance
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -73,9 +74,7 @@ def test_in_place_of_the_state(tmp_path: Path, make: tuple[Make, str], end: str)
     """The daemon tells it and keeps its histories in memory; `plan` and `release` tell it."""
     state_in(tmp_path)
     make[0](tmp_path / f"{DATABASE}{end}")
-    saved = read_saved(tmp_path)
-    assert isinstance(saved, str)
-    assert f"it is {make[1]}, not a file" in saved
+    assert f"it is {make[1]}, not a file" in instance(str, read_saved(tmp_path))
     with pytest.raises(NoFileError):
         open_to_write(tmp_path, SCHEMA, read, NOW, print)
 

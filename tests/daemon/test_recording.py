@@ -20,6 +20,7 @@ from tests.config.documents import loaded, top
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.daemon.test_service import TARGET, Daemon
+from tests.narrowing import known
 from tests.telemetry.results import result_of, series_of, target_of
 from tests.worlds.announced import Announced
 from tests.worlds.record import synced
@@ -61,8 +62,7 @@ def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> No
         (3, 3, 10_000, 3),
         *((3, 3, 10_334, 3), (3, 6, 20_000, 6), (6, 6, 10_000, 6)),
     ]
-    scaled = writer.rows[2].change
-    assert scaled is not None
+    scaled = known(writer.rows[2].change)
     assert writer.rows[2].message.startswith("scaled 3 -> 6 replicas: ")
     assert scaled.decision.written
     assert writer.retained == [{WEB}]
@@ -147,8 +147,7 @@ def test_without_a_state_directory_it_lives_as_long_as_the_process(
     with ExitStack() as stack:
         opened = Opened(config_of(tmp_path, "stateDirectory: null"), stack)
         wait_until("it is said", opened.told)
-        told = opened.told()
-        assert told is not None
+        told = known(opened.told())
         assert told[1].startswith(f"decisions are recorded in {tmp_path}/autoscaler-")
         assert told[1].endswith(
             "/record.db only as long as this process runs: stateDirectory is null"

@@ -15,6 +15,7 @@ from autoscaler.kubernetes import Api, Failure, Lease, Leases, Scales, list_pods
 from autoscaler.kubernetes.discovery import REPLICAS, manager_of
 from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
+from tests.narrowing import instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
 from tests.worlds.cluster.connecting import connect
@@ -40,9 +41,7 @@ def web(cluster: ClusterUnderTest, namespace: str) -> str:
 
 
 def scale_of(scales: Scales, namespace: str) -> Scale:
-    scale = scales.read(namespace, WEB, soon())
-    assert isinstance(scale, Scale), scale
-    return scale
+    return instance(Scale, scales.read(namespace, WEB, soon()))
 
 
 @pytest.mark.parametrize("count", [3, 0])
@@ -51,8 +50,7 @@ def test_a_scale_is_read_and_written(api: Api, namespace: str, web: str, count: 
     scales = Scales(api)
     scale = scale_of(scales, namespace)
     assert (scale.spec_replicas, scale.selector) == (2, "app=web")
-    outcome = scales.write(namespace, WEB, scale, count, soon())
-    assert isinstance(outcome, Written)
+    outcome = instance(Written, scales.write(namespace, WEB, scale, count, soon()))
     assert outcome.scale.resource_version != scale.resource_version
     assert scale_of(scales, namespace).spec_replicas == count
 
@@ -109,8 +107,7 @@ def test_annotations_are_set_and_removed(api: Api, namespace: str) -> None:
     scales = Scales(api)
     for value, kept in (("true", (("autoscaler/paused", "true"),)), (None, ())):
         assert scales.annotate(namespace, WEB, {"autoscaler/paused": value}, soon()) is None
-        read = scales.read_annotated(namespace, WEB, soon())
-        assert isinstance(read, Scale)
+        read = instance(Scale, scales.read_annotated(namespace, WEB, soon()))
         assert read.annotations == kept
 
 
@@ -130,13 +127,10 @@ def test_an_event_is_made_and_updated(cluster: ClusterUnderTest, api: Api, names
 def test_of_two_writers_of_a_lease_one_wins(api: Api, namespace: str) -> None:
     leases, record = Leases(api, namespace, "autoscaler"), LeaseRecord("a", 15, 1.0, 1.0)
     assert leases.read(soon()) is None
-    made = leases.write(record, None, soon())
-    assert isinstance(made, Lease)
-    first = leases.write(LeaseRecord("c", 15, 1.0, 1.0), made, soon())
-    assert isinstance(first, Lease)
+    made = instance(Lease, leases.write(record, None, soon()))
+    first = instance(Lease, leases.write(LeaseRecord("c", 15, 1.0, 1.0), made, soon()))
     for over in (None, made):
-        refused = leases.write(LeaseRecord("b", 15, 2.0, 2.0), over, soon())
-        assert isinstance(refused, Failure)
+        refused = instance(Failure, leases.write(LeaseRecord("b", 15, 2.0, 2.0), over, soon()))
         assert refused.status == 409
     assert leases.read(soon()) == first
 
@@ -184,9 +178,7 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
 
 
 def listed(api: Api, namespace: str, selector: str = "app=web") -> tuple[Pod, ...]:
-    answer = list_pods(api, namespace, selector, soon())
-    assert isinstance(answer, tuple), answer
-    return answer
+    return instance(tuple, list_pods(api, namespace, selector, soon()))
 
 
 @pytest.mark.usefixtures("web")

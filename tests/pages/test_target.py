@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from autoscaler import clock
 from autoscaler.core.text import instant_of, rfc3339
+from tests.narrowing import known
 from tests.pages.conftest import Open
 from tests.worlds.browsing import PHONE
 from tests.worlds.pages.fleets import AT_THREE, NOW
@@ -107,8 +108,7 @@ def test_the_arrow_keys_go_from_change_to_change(story: Served, open_tab: Open) 
     page.keyboard.press("Enter")
     (at,) = chosen(page)
     assert f"At {page.locator('#explained time').inner_text()}" == heading(page)
-    value = page.get_by_role("slider").get_attribute("aria-valuetext")
-    assert value is not None
+    value = known(page.get_by_role("slider").get_attribute("aria-valuetext"))
     assert page.locator("#explained time").inner_text() in value
     pinned = heading(page)
     page.reload()
@@ -175,14 +175,11 @@ def test_an_update_leaves_what_the_reader_points_at(
     page.mouse.move(*place(page, 0.5))
     expect(page.locator("#explained")).to_contain_text("At ")
     crosshair, value = page.locator("#chart .u-cursor-x"), page.locator("#legend b").first
-    before = crosshair.bounding_box()
-    assert before is not None
+    before = known(crosshair.bounding_box())
     expect(value).to_have_text("4")
     updated(page, monkeypatch, NOW + 20)
     expect(value).to_have_text("4")
-    after = crosshair.bounding_box()
-    assert after is not None
-    assert before["x"] - 15 < after["x"] < before["x"]
+    assert before["x"] - 15 < known(crosshair.bounding_box())["x"] < before["x"]
     page.evaluate("document.dispatchEvent(new Event('themechange'))")
     expect(crosshair).to_be_in_viewport()
     drag(page, 0.25, 0.75)

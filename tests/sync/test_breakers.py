@@ -18,6 +18,7 @@ from autoscaler.sync.breakers import Breakers
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.sync.run import Syncer, SyncRun
 from tests.core.builders import behavior, percent_policy, rules
+from tests.narrowing import known
 from tests.worlds.memory import T0, Kept, Memory, external
 from tests.worlds.waiting import NotInTimeError, wait_until
 
@@ -328,8 +329,7 @@ def test_a_trip_is_kept_at_once() -> None:
 
         one.world.on_query = {"slow": wait}
         one.sync()
-        trip = seen[0][""].trip
-        assert trip is not None
+        trip = known(seen[0][""].trip)
         assert (trip.down, trip.of) == (14, 45)
         assert one.changes() == ["tripped"]
 
@@ -381,8 +381,7 @@ def test_a_target_of_two_servers_counts_for_both_and_is_held_by_either() -> None
             one.messages[_name(target)] = 0.0
         one.sync()
         assert one.counts() == {10: 60}
-        held = one.world.result(f"shop/{_name(both)}").decision.breaker
-        assert held is not None
+        held = known(one.world.result(f"shop/{_name(both)}").decision.breaker)
         assert held.server == "mimir"
         assert [news.trip.of for news in one.news] == [31]
 

@@ -22,6 +22,7 @@ from autoscaler.transport.answers import (
     parse,
 )
 from autoscaler.transport.redaction import Redactor
+from tests.narrowing import known
 from tests.worlds.waiting import wait_until
 
 
@@ -34,8 +35,7 @@ def at_once(budget: Budget, size: int) -> bool:
 
 def test_room_is_given_back_once() -> None:
     budget = Budget(10)
-    room = budget.reserve(7, clock.monotonic())
-    assert room is not None
+    room = known(budget.reserve(7, clock.monotonic()))
     assert not at_once(budget, 4)
     assert at_once(budget, 3)
     room.shrink()
@@ -55,8 +55,7 @@ def test_large_ones_leave_room_for_small_ones() -> None:
 
 def test_who_waits_gets_what_is_freed() -> None:
     budget = Budget(10)
-    room = budget.reserve(10, clock.monotonic())
-    assert room is not None
+    room = known(budget.reserve(10, clock.monotonic()))
     timer = threading.Timer(0.1, room.shrink)
     timer.start()
     assert budget.reserve(10, clock.monotonic() + 20) is not None

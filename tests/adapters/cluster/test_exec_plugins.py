@@ -22,6 +22,7 @@ from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.kubernetes import credentials, exec_plugin
 from autoscaler.kubernetes.connection import find_api_server
+from tests.narrowing import instance
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web, refusal_of, within
 from tests.worlds.cluster.scripted import ScriptedServer, scale
 from tests.worlds.waiting import let_pass, wait_until
@@ -224,8 +225,7 @@ def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
     run = plugin(f"test -e {answer} && exec cat {answer}; echo sign in again >&2; exit 7")
     _, api = script(UNAUTHORIZED, user={"exec": run})
     answer.unlink()
-    outcome = read_web(api)
-    assert isinstance(outcome, Unavailable)
+    outcome = instance(Unavailable, read_web(api))
     assert REFUSED in outcome.message
     assert outcome.message.endswith(f"{tmp_path / 'plugin'} ended with exit code 7: sign in again")
 
@@ -233,8 +233,7 @@ def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
 def test_a_plugin_that_is_not_waited_for_says_why_it_fails(script: Script, plugin: Plugin) -> None:
     run = plugin("echo sign in first >&2; exit 7")
     server, api = script(scale(1), user={"exec": run}, at_once=False)
-    outcome = read_web(api)
-    assert isinstance(outcome, Unavailable)
+    outcome = instance(Unavailable, read_web(api))
     assert outcome.message.endswith("plugin ended with exit code 7: sign in first")
     assert server.asked == []
 
@@ -385,8 +384,7 @@ def test_a_plugin_that_is_not_waited_for(
     go = tmp_path / "go"
     run = plugin(f"while [ ! -f {go} ]; do sleep 0.02; done; echo '{credential('late')}'")
     server, api = script(scale(1), user={"exec": run}, at_once=False)
-    seen = read_web(api, 0.3)
-    assert isinstance(seen, Unavailable)
+    seen = instance(Unavailable, read_web(api, 0.3))
     assert "has given no credentials yet: its exec plugin failed, or takes long" in seen.message
     assert server.asked == []
     go.touch()

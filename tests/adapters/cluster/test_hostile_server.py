@@ -23,6 +23,7 @@ from autoscaler.kubernetes.api import MOST_BYTES
 from autoscaler.kubernetes.watch_requests import WatchStream
 from autoscaler.transport.answers import AnswerMemory, LineTooLong
 from autoscaler.transport.retries import FailureKind
+from tests.narrowing import instance
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import within
 from tests.worlds.cluster.manifests import WEB
@@ -54,9 +55,7 @@ def hostile(tmp_path: Path) -> Iterator[Connect]:
 
 
 def _get(api: Api, seconds: float = 20.0) -> Failure:
-    failure = api.once("GET", "/version", clock.monotonic() + seconds)
-    assert isinstance(failure, Failure), failure
-    return failure
+    return instance(Failure, api.once("GET", "/version", clock.monotonic() + seconds))
 
 
 def _status(message: str, code: int = 403) -> dict[str, object]:
@@ -97,8 +96,7 @@ def test_a_token_that_comes_back_is_told_nobody(
         answer(body, status, {"Content-Type": f"{kind}", "X": sent})(peer)
 
     _, api = hostile(echo)
-    failure = api.once("PUT", "/x", clock.monotonic() + 20, body={"a": 1})
-    assert isinstance(failure, Failure)
+    failure = instance(Failure, api.once("PUT", "/x", clock.monotonic() + 20, body={"a": 1}))
     assert sent[-16:-8] not in failure.message
     assert TOKEN[:8] not in failure.message
 
@@ -288,8 +286,7 @@ def test_an_answer_that_would_take_too_much_is_given_up(
 def test_a_watch_is_not_decompressed(hostile: Connect) -> None:
     """A kilobyte may become a megabyte, and five of them gigabytes."""
     server, api = hostile(GZIPPED)
-    begun = api.stream("/x", {}, 5.0)
-    assert isinstance(begun, Failure)
+    begun = instance(Failure, api.stream("/x", {}, 5.0))
     assert begun.message == f"the API server {server.url} {NOT_ASKED_FOR}"
 
 
@@ -319,8 +316,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> Non
         answer(b" " * (17 * MIB) if limit > 200 else listed)(peer)
 
     server, api = hostile(page)
-    pods = list_pods(api, "shop", "app=web", clock.monotonic() + 20)
-    assert isinstance(pods, tuple), pods
+    pods = instance(tuple, list_pods(api, "shop", "app=web", clock.monotonic() + 20))
     assert len(pods) == 2
     limits = [re.findall("limit=([0-9]+)", one.target) for one in server.received]
     assert limits == [["500"], ["125"], ["125"]]

@@ -9,6 +9,7 @@ from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.kubernetes import Api, Scales, list_pods
+from tests.narrowing import instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually, soon
 from tests.worlds.cluster.connecting import connect
@@ -16,9 +17,7 @@ from tests.worlds.cluster.manifests import CREW, WEB
 
 
 def _read(scales: Scales, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
-    scale = scales.read(namespace, ref, soon())
-    assert isinstance(scale, Scale), scale
-    return scale
+    return instance(Scale, scales.read(namespace, ref, soon()))
 
 
 @pytest.fixture
@@ -50,8 +49,7 @@ def test_every_kind_is_read_and_written(
     scale = _read(scales, namespace, ref)
     assert (scale.spec_replicas, scale.selector) == (2, "app=web")
     assert scale.resource_version
-    outcome = scales.write(namespace, ref, scale, 3, soon())
-    assert isinstance(outcome, Written)
+    outcome = instance(Written, scales.write(namespace, ref, scale, 3, soon()))
     assert outcome.scale.spec_replicas == 3
     assert cluster.get(f"{path.format(namespace)}/web").body["spec"]["replicas"] == 3
 
@@ -84,8 +82,7 @@ def test_a_change_of_another_field_is_no_obstacle(
 ) -> None:
     scale = _read(scales, namespace)
     cluster.patch(web, {"metadata": {"annotations": {"example.com/touched": "yes"}}})
-    outcome = scales.write(namespace, WEB, scale, 4, soon())
-    assert isinstance(outcome, Written)
+    outcome = instance(Written, scales.write(namespace, WEB, scale, 4, soon()))
     assert outcome.scale.spec_replicas == 4
     body = cluster.get(web).body
     assert body["metadata"]["annotations"]["example.com/touched"] == "yes"
@@ -170,9 +167,7 @@ def test_what_is_forbidden_is_said_in_the_servers_words(
 
 
 def _list(api: Api, namespace: str, selector: str, page_size: int = 500) -> tuple[Pod, ...]:
-    answer = list_pods(api, namespace, selector, soon(), page_size=page_size)
-    assert isinstance(answer, tuple), answer
-    return answer
+    return instance(tuple, list_pods(api, namespace, selector, soon(), page_size=page_size))
 
 
 def test_every_page_is_read(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
@@ -195,8 +190,7 @@ def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, api: Api, namesp
 
 
 def test_a_bad_selector_is_refused_in_the_servers_words(api: Api, namespace: str) -> None:
-    answer = list_pods(api, namespace, "a in b", soon())
-    assert isinstance(answer, Unavailable)
+    answer = instance(Unavailable, list_pods(api, namespace, "a in b", soon()))
     assert "answered 400 (BadRequest): " in answer.message
 
 

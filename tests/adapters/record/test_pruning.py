@@ -11,6 +11,7 @@ from autoscaler.persistence.record.pruning import Pruner
 from autoscaler.persistence.record.rows import Sample
 from tests.adapters.record.recording import WEB, Time, decided, plain, running, until, values
 from tests.core.builders import BASE
+from tests.narrowing import known
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -36,8 +37,7 @@ def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
     assert record.entry(kept[-1]).decision.current == 35
     (old,) = record.changes(["shop/Deployment/old"], 0, 2e12, limit=9)
     assert old.time == BASE
-    span = record.span()
-    assert span is not None
+    assert record.span() is not None
     assert values(record, 0, 36_000)[0][0] >= 27_000
 
 
@@ -69,8 +69,7 @@ def test_the_size_is_kept(tmp_path: Path) -> None:
             until(lambda: (record.span() or (0, 0))[1] >= time.now - 30)
         until(lambda: size_of(tmp_path) <= most)
         assert writer.status.dropped == 0
-    span = record.span()
-    assert span is not None
+    span = known(record.span())
     assert BASE + HOUR < span[0] < span[1]
     assert len(record.changes(None, 0, 2e12, limit=9)) == 9
 

@@ -10,6 +10,7 @@ from autoscaler.persistence.store import Resumption, read_saved, releases
 from autoscaler.persistence.store.releases import Release
 from tests.adapters.store.histories import nth
 from tests.adapters.store.opening import T0, Sayings, Time, running
+from tests.narrowing import instance
 
 TRIP = Trip(T0, T0 + 600, 380, 500, 'sum by (queue) (ready{job="mq"})', again=2)
 NO_REQUESTS = (b"", b"[]", b'{"server": 3}', b"{}", b"\xff", b"[" * 4000)
@@ -26,9 +27,7 @@ def test_what_was_kept_is_what_is_read_back(tmp_path: Path) -> None:
     with running(tmp_path, Sayings()) as (store, _):
         store.keep_breakers(STATES)
     assert breakers_in(tmp_path) == STATES
-    saved = read_saved(tmp_path, Time().clocks)
-    assert isinstance(saved, Resumption)
-    assert saved.breakers == STATES
+    assert instance(Resumption, read_saved(tmp_path, Time().clocks)).breakers == STATES
 
 
 def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> None:

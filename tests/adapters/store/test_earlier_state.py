@@ -30,6 +30,7 @@ from tests.adapters.store.opening import (
     running,
     same,
 )
+from tests.narrowing import instance
 
 NONE = f"it held nothing of an earlier run: {ANEW}"
 DAMAGED = rf" could not be read \(.*\) and is now .*: {ANEW}"
@@ -315,9 +316,7 @@ def test_no_damage_stops_the_store(tmp_path: Path) -> None:
 
 
 def found(directory: Path, time: Time) -> Resumption:
-    saved = read_saved(directory, time.clocks)
-    assert isinstance(saved, Resumption), saved
-    return saved
+    return instance(Resumption, read_saved(directory, time.clocks))
 
 
 def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
@@ -373,8 +372,6 @@ def test_what_cannot_be_read_is_told_and_left(
     path = tmp_path / DATABASE
     change(path)
     before = path.read_bytes()
-    outcome = read_saved(tmp_path)
-    assert isinstance(outcome, str)
-    assert outcome.startswith(f"{path} {said}")
+    assert instance(str, read_saved(tmp_path)).startswith(f"{path} {said}")
     assert path.read_bytes() == before
     assert list(tmp_path.glob("*unreadable*")) == []

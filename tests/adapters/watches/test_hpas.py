@@ -27,6 +27,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, hpa_of
 from tests.adapters.watches.targets import WEB, deployment_ref
+from tests.narrowing import known
 from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.others import autoscaler
 
@@ -93,9 +94,7 @@ METRICS: list[tuple[Json, MetricSpec]] = [
 
 @pytest.mark.parametrize(("given", "expected"), METRICS, ids=[one["type"] for one, _ in METRICS])
 def test_each_metric_type_is_read(given: Json, expected: MetricSpec) -> None:
-    spec = hpa_of(made(metrics=[given])).spec
-    assert spec is not None
-    assert spec.metrics == (expected,)
+    assert known(hpa_of(made(metrics=[given])).spec).metrics == (expected,)
 
 
 def test_expressions_and_behavior_are_read() -> None:
@@ -106,8 +105,7 @@ def test_expressions_and_behavior_are_read() -> None:
     policies = [{"type": "Pods", "value": 4, "periodSeconds": 60}]
     down = {"stabilizationWindowSeconds": 120, "policies": policies, "tolerance": "50m"}
     behavior = {"scaleDown": down | {"selectPolicy": "Min"}, "scaleUp": {}}
-    spec = hpa_of(made(metrics=[external], behavior=behavior)).spec
-    assert spec is not None
+    spec = known(hpa_of(made(metrics=[external], behavior=behavior)).spec)
     assert spec.behavior is not None
     assert spec.behavior.scale_down == ScalingRules(
         120, SelectPolicy.MIN, (ScalingPolicy(PolicyType.PODS, 4, 60),), 0.05
@@ -160,9 +158,7 @@ def test_a_status_has_counts_values_and_conditions() -> None:
 )
 def test_each_value_is_read(current: object, value: int | None) -> None:
     read = {"type": "External", "external": {"metric": {"name": "queue"}, "current": current}}
-    status = hpa_of(made(decided(currentMetrics=[read]))).status
-    assert status is not None
-    assert status.values == (value,)
+    assert known(hpa_of(made(decided(currentMetrics=[read]))).status).values == (value,)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +168,7 @@ def test_each_value_is_read(current: object, value: int | None) -> None:
 def test_values_are_as_many_as_metrics(read: object, values: tuple[None, ...]) -> None:
     """The controller leaves out what it has not read, or leaves it empty."""
     metrics = [given for given, _ in METRICS[:2]]
-    status = hpa_of(made(decided(currentMetrics=read), metrics=metrics)).status
-    assert status is not None
+    status = known(hpa_of(made(decided(currentMetrics=read), metrics=metrics)).status)
     assert status.values == values
 
 
@@ -291,9 +286,7 @@ def test_a_status_that_is_lost_for_a_moment_ends_what_was_before(cached: Cached)
     cached.event(made(decided(3)), 100)
     cached.event(made(), 110, "DELETED")
     cached.event(made(), 111, "ADDED")
-    hpa = cached.cache.hpa("shop", WEB, 0.0)
-    assert hpa is not None
-    assert hpa.statuses == ()
+    assert known(cached.cache.hpa("shop", WEB, 0.0)).statuses == ()
 
 
 def test_of_several_none_is_the_one(cached: Cached) -> None:
@@ -311,8 +304,7 @@ def test_one_that_moves_on_takes_nothing_along(cached: Cached) -> None:
     moved = made(decided(7))
     moved["spec"]["scaleTargetRef"]["name"] = "api"
     cached.event(moved, 110)
-    hpa = cached.cache.hpa("shop", deployment_ref("api"), 0.0)
-    assert hpa is not None
+    hpa = known(cached.cache.hpa("shop", deployment_ref("api"), 0.0))
     assert [one.desired_replicas for one in hpa.statuses] == [7]
     assert cached.statuses() == []
 

@@ -18,6 +18,7 @@ from tests.adapters.watches.targets import (
     target,
     watching,
 )
+from tests.narrowing import instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually, soon
 from tests.worlds.cluster.clusters import crew_served
@@ -97,8 +98,7 @@ def test_a_zero_of_ours_is_told_from_one_by_hand(
     scales, path = Scales(lone_api), f"{manifests.deployments(shop)}/web/scale"
 
     def who_set(count: int) -> str:
-        read = scales.read_annotated(shop, WEB, clock.monotonic() + 5)
-        assert isinstance(read, Scale)
+        read = instance(Scale, scales.read_annotated(shop, WEB, clock.monotonic() + 5))
         assert read.spec_replicas == count
         with watching(lone_api, [target(shop, "web")], pace=SLOW) as watched:
             seen = scale_of(watched, shop, "web")
@@ -106,10 +106,8 @@ def test_a_zero_of_ours_is_told_from_one_by_hand(
             return seen.replicas_by
 
     def write(count: int) -> None:
-        read = scales.read(shop, WEB, clock.monotonic() + 5)
-        assert isinstance(read, Scale)
-        written = scales.write(shop, WEB, read, count, clock.monotonic() + 5)
-        assert isinstance(written, Written)
+        read = instance(Scale, scales.read(shop, WEB, clock.monotonic() + 5))
+        written = instance(Written, scales.write(shop, WEB, read, count, clock.monotonic() + 5))
         assert written.scale.spec_replicas == count
 
     for count in (0, 4, 0):
@@ -125,11 +123,9 @@ def test_a_zero_over_another_change_is_a_conflict(
 ) -> None:
     """It is guarded by the version that was read, as every other write."""
     scales = Scales(lone_api)
-    read = scales.read(shop, WEB, clock.monotonic() + 5)
-    assert isinstance(read, Scale)
+    read = instance(Scale, scales.read(shop, WEB, clock.monotonic() + 5))
     set_count(lone_cluster, f"{manifests.deployments(shop)}/web/scale", 5, "kubectl")
-    outcome = scales.write(shop, WEB, read, 0, clock.monotonic() + 5)
-    assert isinstance(outcome, Superseded)
+    outcome = instance(Superseded, scales.write(shop, WEB, read, 0, clock.monotonic() + 5))
     assert outcome.scale.spec_replicas == 5
 
 
@@ -149,8 +145,7 @@ def test_the_manager_of_a_custom_count_is_told(
         await_scale(watched, shop, crew, lambda seen: has_count(6, seen))
         assert scale_of(watched, shop, crew).replicas_by == "boatswain"
         seen = scale_of(watched, shop, crew)
-        zero = Scales(lone_api).write(shop, crew, seen, 0, clock.monotonic() + 5)
-        assert isinstance(zero, Written)
+        instance(Written, Scales(lone_api).write(shop, crew, seen, 0, clock.monotonic() + 5))
         await_scale(watched, shop, crew, lambda seen: has_count(0, seen))
         # The API server keeps no manager of a zero in a custom resource, and applies none there.
         assert scale_of(watched, shop, crew).replicas_by == ""
@@ -249,8 +244,7 @@ def test_they_are_asked_for_while_the_first_list_is_not_there(watch: Watch) -> N
     )
     eventually(lambda: server.count("list"), bool)
     assert watched.cached_scale("shop", WEB) is None
-    scale = watched.read_scale("shop", WEB, soon())
-    assert isinstance(scale, Scale)
+    scale = instance(Scale, watched.read_scale("shop", WEB, soon()))
     assert scale.annotations == PAUSED
 
 
@@ -271,8 +265,7 @@ def test_without_the_right_to_list_there_are_none(
     grant(lone_cluster, shop, "scales", READ_SCALES)
     await_granted(limited, f"{manifests.deployments(shop)}/web/scale")
     with watching(limited, [target(shop, "web")]) as watched:
-        scale = watched.read_scale(shop, WEB, soon())
-        assert isinstance(scale, Scale)
+        scale = instance(Scale, watched.read_scale(shop, WEB, soon()))
         assert scale.annotations == ()
     notes: list[str] = []
     plan = UncachedCluster(limited, observer=Noting(notes))

@@ -27,6 +27,7 @@ from tests.adapters.watches.targets import (
     target,
     watching,
 )
+from tests.narrowing import instance
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import fresh_namespace
 from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
@@ -84,8 +85,7 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(watch: Watch) -> N
     _, watched, _ = watch(pace=pace, synced=False, autoscalers=[FORBIDDEN])
     began = clock.wall()
     eventually(lambda: is_blocked(watched), bool)
-    seen = watched.cached_scale("shop", WEB)
-    assert isinstance(seen, Unavailable)
+    seen = instance(Unavailable, watched.cached_scale("shop", WEB))
     sentence, at = seen.message.rsplit(" ", 1)
     assert sentence == (
         f"the list of {NAME} is not there yet: horizontalpodautoscalers is forbidden; an API "
@@ -240,8 +240,7 @@ ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_confirmed_after
 
 
 def last_known(watched: WatchedCluster, namespace: str) -> str | None:
-    seen = watched.cached_controller(namespace, WEB)
-    assert isinstance(seen, Unchecked), seen
+    seen = instance(Unchecked, watched.cached_controller(namespace, WEB))
     return seen.known
 
 

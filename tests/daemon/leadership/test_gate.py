@@ -8,6 +8,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
 from autoscaler.kubernetes import Api, Failure, Scales
 from autoscaler.kubernetes.election import WriteGate
+from tests.narrowing import instance, known
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, Script, at_once, within
 from tests.worlds.cluster.manifests import WEB
@@ -111,8 +112,7 @@ def test_the_kernel_gives_up_what_we_have_given_up(script: Script) -> None:
     assert not isinstance(access, Failure)
     pool = access.client.rest_client.pool_manager.connection_from_url(server.url)
     assert pool.pool is not None
-    idle = pool.pool.get()
-    assert idle is not None
+    idle = known(pool.pool.get())
     assert idle.sock is not None
     milliseconds = idle.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
     pool.pool.put(idle)
@@ -126,8 +126,7 @@ def test_what_may_not_be_sent_any_more_is_broken_off(
     path = workloads.collection("Deployment", namespace)
     admin_api.create(path, workloads.deployment("web", replicas=1))
     with connect(control_plane.kubeconfig) as api:
-        seen = Scales(api).read(namespace, WEB, clock.monotonic() + 10)
-        assert isinstance(seen, Scale)
+        seen = instance(Scale, Scales(api).read(namespace, WEB, clock.monotonic() + 10))
         deadline = clock.monotonic() + 10
         shut = Scales(api, Gate(FOR_EVER, OVER))
         assert shut.write(namespace, WEB, seen, 4, deadline) == NotWritten(

@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler.kubernetes import Failure, Lease, Leases
 from autoscaler.kubernetes.election import LeaseRecord
+from tests.narrowing import instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import soon
 from tests.worlds.cluster.connecting import connect
@@ -59,9 +60,7 @@ def test_a_lease_that_was_deleted_is_not_written(admin_api: Api, leases: Leases,
     """404 or 409: a PUT over what is gone makes no Lease."""
     made = written(leases.write(OURS, None, soon()))
     admin_api.delete(path)
-    answer = leases.write(OURS, made, soon())
-    assert isinstance(answer, Failure)
-    assert answer.status in {404, 409}
+    assert instance(Failure, leases.write(OURS, made, soon())).status in {404, 409}
     assert leases.read(soon()) is None
 
 

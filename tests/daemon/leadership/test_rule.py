@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.kubernetes.election import Election, ElectionTimes, LeaseRecord
+from tests.narrowing import known
 
 WALL = 1_800_000_000.0
 TIMES = ElectionTimes(lease_duration=15, renew_deadline=10, retry_period=2)
@@ -20,8 +21,7 @@ def leader(asked: float = 0.0) -> Election:
     """Return a candidate that took the Lease with a request sent at an instant."""
     one = candidate()
     one.observe(None, asked)
-    bid = one.next_record(asked, WALL)
-    assert bid is not None
+    bid = known(one.next_record(asked, WALL))
     one.record_written(bid, asked)
     return one
 
@@ -37,9 +37,7 @@ def test_a_lease_that_never_was_is_taken_at_once() -> None:
 def takes_at(one: Election, instant: float) -> LeaseRecord:
     """Check that a candidate takes the Lease at an instant and no earlier; return its record."""
     assert one.next_record(instant - 0.01, WALL) is None
-    record = one.next_record(instant, WALL)
-    assert record is not None
-    return record
+    return known(one.next_record(instant, WALL))
 
 
 @pytest.mark.parametrize("record", [LeaseRecord(), LeaseRecord("", 1, WALL, WALL, 7)])
@@ -130,8 +128,7 @@ def test_what_is_put_back_by_hand_is_a_change() -> None:
 def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
     """The answer was cut: the holder sees its own record, and renews over it at once."""
     one = leader()
-    landed = one.next_record(2.0, WALL + 2)
-    assert landed is not None
+    landed = known(one.next_record(2.0, WALL + 2))
     one.observe(replace(landed, version="8"), 5.0)
     assert one.leading(9.9)
     assert not one.leading(10.0), "nothing counts but an answer"
