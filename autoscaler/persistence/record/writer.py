@@ -177,7 +177,8 @@ class RecordWriter:
         targets = self._targets
         if targets is not None:
             file.remove_others(targets, self._wall())
-            self._targets = None
+            if self._targets is targets:  # else others were named meanwhile
+                self._targets = None
 
     def _write_rows(self, file: RecordFile) -> None:
         """Write rows in steps, between which the thread rests as long as one took."""
