@@ -52,6 +52,11 @@ class Breakers:
             if state.trip is None or wall < state.trip.until
         }
 
+    @property
+    def enabled(self) -> bool:
+        """Whether there is a breaker; without one no sync takes time for it."""
+        return bool(self._servers)
+
     def change(self, breaker: Breaker | None, targets: Sequence[Target]) -> list[BreakerNews]:
         """Watch these targets from now on; no sync may run of one that is changed or removed.
 

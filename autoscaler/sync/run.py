@@ -140,9 +140,10 @@ class SyncRun:
         if self.state.stop.is_set():
             return
         step = self._decided(target, scale, pods, ambiguous_with)
-        step = yield from self._unless_held(step)
-        if self.state.stop.is_set():
-            return
+        if self.state.breakers.enabled:
+            step = yield from self._unless_held(step)
+            if self.state.stop.is_set():
+                return
         if step.decision.rescale and isinstance(scale, Scale):
             step = yield from self._written(step, scale)
         self.decisions[target.key] = step.decision
