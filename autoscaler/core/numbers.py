@@ -4,7 +4,6 @@ Where Kubernetes v1.37 wraps around on overflow, they saturate (kubernetes/kuber
 """
 
 import math
-from collections.abc import Callable
 
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
@@ -16,12 +15,16 @@ NANO_PER_MILLI = 10**6
 
 def saturate64(value: int) -> int:
     """Clamp an integer to the range of int64."""
-    return min(max(value, INT64_MIN), INT64_MAX)
+    if INT64_MIN <= value <= INT64_MAX:
+        return value
+    return INT64_MAX if value > 0 else INT64_MIN
 
 
 def saturate32(value: int) -> int:
     """Clamp an integer to the range of int32."""
-    return min(max(value, INT32_MIN), INT32_MAX)
+    if INT32_MIN <= value <= INT32_MAX:
+        return value
+    return INT32_MAX if value > 0 else INT32_MIN
 
 
 def trunc_div(numerator: int, denominator: int) -> int:
@@ -46,22 +49,26 @@ def divide(numerator: float, denominator: float) -> float:
 
 def ceil32(value: float) -> int:
     """Round a double up to an int32.  NaN becomes 0."""
-    return _saturated(math.ceil, value, INT32_MIN, INT32_MAX)
+    if -2147483648.0 <= value <= 2147483647.0:
+        return math.ceil(value)
+    return _out_of_range(value, INT32_MIN, INT32_MAX)
 
 
 def trunc32(value: float) -> int:
     """Truncate a double toward zero to an int32.  NaN becomes 0."""
-    return _saturated(int, value, INT32_MIN, INT32_MAX)
+    if -2147483648.0 <= value <= 2147483647.0:
+        return int(value)
+    return _out_of_range(value, INT32_MIN, INT32_MAX)
 
 
 def ceil64(value: float) -> int:
     """Round a double up to an int64.  NaN becomes 0."""
-    return _saturated(math.ceil, value, INT64_MIN, INT64_MAX)
+    if -9.223372036854775e18 <= value <= 9.223372036854775e18:
+        return math.ceil(value)
+    return _out_of_range(value, INT64_MIN, INT64_MAX)
 
 
-def _saturated(rounded: Callable[[float], int], value: float, low: int, high: int) -> int:
-    if low <= value <= high:
-        return rounded(value)
+def _out_of_range(value: float, low: int, high: int) -> int:
     if math.isnan(value):
         return 0
     return high if value > 0 else low
