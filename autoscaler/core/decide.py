@@ -213,7 +213,8 @@ def _results(
         scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
     results = reconcile.measured(context, metric_context)
-    if context.observation.ranges is not None and (history.gaps or any(map(_lacks_pods, results))):
+    lacks_pods = any(result.groups and result.groups.missing for result in results)
+    if context.observation.ranges is not None and (history.gaps or lacks_pods):
         results, history = missing_data.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
     if context.extensions.fallback is not None or history.extended.failures:
@@ -222,11 +223,6 @@ def _results(
         pairs = zip(results, guards.activities, strict=True)
         results = tuple(changed(result, activity=activity) for result, activity in pairs)
     return results, history
-
-
-def _lacks_pods(result: MetricResult) -> bool:
-    groups = result.groups
-    return groups is not None and groups.missing != ()
 
 
 def _counted(

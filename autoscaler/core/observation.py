@@ -229,10 +229,6 @@ class HpaStatus:
     values: tuple[int | None, ...] = ()
     conditions: tuple[HpaCondition, ...] = ()
 
-    def reason(self, type_: str) -> str:
-        """Return the reason of a condition; empty where there is none of that type."""
-        return next((one.reason for one in self.conditions if one.type == type_), "")
-
 
 @dataclass(frozen=True, slots=True)
 class Hpa:
