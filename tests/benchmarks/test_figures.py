@@ -21,14 +21,6 @@ horizontal_pod_autoscaler_controller_desired_replicas{hpa_name="b",namespace="n"
 """  # noqa: E501 - as servers write it
 
 
-def steady(*, cpu: float, decisions: int = 40, seconds: float = 30.0) -> Steady:
-    """Return a time at rest of 20 targets, beside an API server that is half idle."""
-    window = Window(
-        seconds, {"autoscaler": cpu, "kube-apiserver": 0.9}, {"autoscaler": 60_000_000}, {}, 2
-    )
-    return Steady(20, decisions, window, {"kube-apiserver": 0.02})
-
-
 def step(began: float | None, *landings: float) -> Step:
     return Step(4, 0.0, began, list(landings), {})
 
@@ -46,7 +38,9 @@ def test_difference() -> None:
 
 
 def test_idle_servers_do_not_count() -> None:
-    rest = steady(cpu=0.1)
+    cpu = {"autoscaler": 0.1, "kube-apiserver": 0.9}
+    window = Window(30.0, cpu, {"autoscaler": 60_000_000}, {}, 2)
+    rest = Steady(20, 40, window, {"kube-apiserver": 0.02})
     assert rest.cpu("kube-apiserver") == pytest.approx(0.9 - 0.02 * 30)
     assert rest.cpu_of_all == pytest.approx(0.4)
     assert rest.cpu("etcd") is None

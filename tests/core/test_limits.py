@@ -286,9 +286,9 @@ def windows(up: int | None, down: int | None) -> Behavior:
 
 
 def stabilized(
-    current: int, desired: int, entries: Recommendations, rules: Behavior, at: float = BASE
+    current: int, desired: int, entries: Recommendations, rules: Behavior
 ) -> Stabilization:
-    return stabilize(current, desired, entries, rules, Flags(), at)[0]
+    return stabilize(current, desired, entries, rules, Flags(), BASE)[0]
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,12 @@ PENDING = PendingWrite(2, 4, BASE, "7")
 ZERO = Scale(0, 0, "app=web", "8")
 
 
-def after_a_crash(scale: Scale, now: float = BASE + 1) -> tuple[Decision, History]:
+def after_a_crash(scale: Scale) -> tuple[Decision, History]:
     """Sync with a history that was kept before the write of 2 -> 4 under version 7 was sent."""
     known = Contention(2)
     history = History(recommendations=(), desired_replicas=2, pending=PENDING, contention=known)
     seen = Observation(scale, pods(scale.spec_replicas), (values(scale.spec_replicas * 10),))
-    return decide(SPEC, Flags(), seen, history, now)
+    return decide(SPEC, Flags(), seen, history, BASE + 1)
 
 
 def intended() -> tuple[Decision, History]:

@@ -8,7 +8,7 @@ import pytest
 from autoscaler.core.step import Step
 from autoscaler.lab.engine.loads import QueueLoad
 from autoscaler.lab.engine.measures import A_DAY
-from autoscaler.lab.engine.outcome import MOST_PARTS, OutcomeWatcher, TargetOutcome
+from autoscaler.lab.engine.outcome import MOST_PARTS, Explain, OutcomeWatcher, TargetOutcome
 from autoscaler.lab.engine.rehearse import Rehearsal, own_reason
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.rendering import answer_of
@@ -20,11 +20,9 @@ from tests.rehearsal.test_world import simulated
 DAY_SYNCS = round(A_DAY / PERIOD)
 
 
-def outcome(
-    target: SimulatedTarget, seconds: float, explain: object = own_reason, begin: float = 0.0
-) -> TargetOutcome:
-    watcher = OutcomeWatcher(BASE + begin, BASE + begin + seconds, explain)  # type: ignore[arg-type]
-    for _ in World([target], watcher).run(BASE + begin, BASE + begin + seconds):
+def outcome(target: SimulatedTarget, seconds: float, why: Explain = own_reason) -> TargetOutcome:
+    watcher = OutcomeWatcher(BASE, BASE + seconds, why)
+    for _ in World([target], watcher).run(BASE, BASE + seconds):
         pass
     (found,) = watcher.outcomes()
     return found

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.core.spec import PolicyType
+from autoscaler.lab.engine.measures import A_DAY, Measures
 from autoscaler.lab.engine.tuning import (
     Candidate,
     Preference,
@@ -29,17 +30,14 @@ def space_of(**given: object) -> TuningSpace:
     return TuningSpace.model_validate(given)
 
 
-def candidate(*days: tuple[float, float], number: int = 1) -> Candidate:
-    measured = tuple(
-        measures(
-            scored_seconds=86_400.0,
-            shortage_pod_hours=short,
-            replica_hours=hours,
-            tau_under=short / 100,
-        )
-        for short, hours in days
+def day(short: float, hours: float) -> Measures:
+    return measures(
+        scored_seconds=A_DAY, shortage_pod_hours=short, replica_hours=hours, tau_under=short / 100
     )
-    return Candidate({} if not number else {"target_factors": number}, measured)
+
+
+def candidate(*days: tuple[float, float]) -> Candidate:
+    return Candidate({"target_factors": 1}, tuple(day(*one) for one in days))
 
 
 _CANDIDATES = st.lists(

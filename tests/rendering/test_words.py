@@ -261,7 +261,6 @@ def test_a_metric_is_named_as_in_promql(metric: MetricSpec, name: str) -> None:
     assert wording.metric_name(metric) == name
 
 
-GI = 1000 * 2**30
 MEMORY = ResourceMetric("memory", average("1Gi"))
 
 

@@ -117,11 +117,6 @@ def test_a_query_that_is_not_understood_is_refused() -> None:
         promql_of("a * 2", {"a": Trigger("sum(a")})
 
 
-def away_from_zero(value: float) -> float:
-    """Round as Go does."""
-    return math.copysign(math.floor(abs(value) + 0.5), value)
-
-
 class Values(NamedTuple):
     a: float
     b: float
