@@ -55,6 +55,13 @@ def places(value: JsonValue, location: Location = ()) -> list[Location]:
     return found
 
 
+def with_value(document: JsonValue, place: Location, value: JsonValue) -> JsonValue:
+    """Return a copy of a document with a value at one of its places."""
+    changed = copy.deepcopy(document)
+    child(changed, *place[:-1])[place[-1]] = value  # type: ignore[index] # a list or a mapping
+    return changed
+
+
 PLACES = [place for place in places(reference()) if place]
 
 
@@ -77,13 +84,7 @@ def outcome(path: Path, text: str) -> Config | ConfigError:
 def test_any_value_at_any_place_is_taken_or_told(
     tmp_path: Path, place: Location, value: JsonValue
 ) -> None:
-    document = copy.deepcopy(reference())
-    parent = child(document, *place[:-1])
-    if isinstance(parent, dict):
-        parent[str(place[-1])] = value
-    elif isinstance(parent, list):
-        parent[int(place[-1])] = value
-    outcome(tmp_path / "a.yaml", json.dumps(document))
+    outcome(tmp_path / "a.yaml", json.dumps(with_value(reference(), place, value)))
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -125,13 +126,8 @@ def test_any_value_in_a_manifest_is_told(
     tmp_path: Path, data: st.DataObject, manifest: dict[str, JsonValue], value: JsonValue
 ) -> None:
     """Whatever a manifest holds, it is told in sentences, as a file and among the targets."""
-    document = copy.deepcopy(manifest)
-    place = data.draw(st.sampled_from([place for place in places(document) if place]))
-    parent = child(document, *place[:-1])
-    if isinstance(parent, dict):
-        parent[str(place[-1])] = value
-    elif isinstance(parent, list):
-        parent[int(place[-1])] = value
+    place = data.draw(st.sampled_from([place for place in places(manifest) if place]))
+    document = with_value(manifest, place, value)
     assert isinstance(outcome(tmp_path / "a.yaml", json.dumps(document)), ConfigError)
     around = {"prometheus": {"url": "http://p"}, "targets": [document]}
     assert isinstance(outcome(tmp_path / "a.yaml", json.dumps(around)), ConfigError)

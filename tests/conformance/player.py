@@ -105,10 +105,7 @@ def play(scenario: Json) -> Iterator[Mismatch]:
             defaulted(model),
             scenario["spec"],
         )
-    rules, history = rules_of(scenario), History()
-    for tick in scenario["ticks"]:
-        step = play_tick(rules, tick, history)
-        history = step.history
+    for tick, step in steps_of(scenario):
         yield from differences(name, tick, step)
 
 
@@ -136,15 +133,25 @@ def play_tick(rules: Rules, tick: Json, history: History) -> Step:
     return step
 
 
+def all_scenarios() -> Iterator[Json]:
+    """Yield the scenarios of both files."""
+    for name in ("documented.jsonl.gz", "random.jsonl.gz"):
+        yield from scenarios(Path(__file__).parent / name)
+
+
+def steps_of(scenario: Json, rules: Rules | None = None) -> Iterator[tuple[Json, Step]]:
+    """Yield each tick with its step, by the rules of the scenario unless others are given."""
+    rules, history = rules or rules_of(scenario), History()
+    for tick in scenario["ticks"]:
+        step = play_tick(rules, tick, history)
+        history = step.history
+        yield tick, step
+
+
 def played_ticks() -> Iterator[SyncResult]:
     """Yield what comes of every recorded tick."""
-    for name in ("documented.jsonl.gz", "random.jsonl.gz"):
-        for scenario in scenarios(Path(__file__).parent / name):
-            rules, history = rules_of(scenario), History()
-            for tick in scenario["ticks"]:
-                step = play_tick(rules, tick, history)
-                history = step.history
-                yield step.result
+    for scenario in all_scenarios():
+        yield from (step.result for _, step in steps_of(scenario))
 
 
 def outcome_of(decision: Decision, history: History) -> Json:

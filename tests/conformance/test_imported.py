@@ -7,11 +7,10 @@ import pytest
 
 from autoscaler.config import to_core
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
-from autoscaler.core.history import History
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Target
-from tests.conformance.player import Json, differences, flags_of, play_tick, rules_of, scenarios
+from tests.conformance.player import Json, differences, flags_of, rules_of, scenarios, steps_of
 from tests.importers.importing import imported
 
 FOLDER = Path(__file__).parent
@@ -45,8 +44,5 @@ def test_decisions_through_an_import(tmp_path: Path) -> None:
         spec = imported_spec(tmp_path, scenario)
         queries = rules_of(scenario).target.queries
         rules = Rules(Target(scenario["name"], spec, queries), flags_of(scenario["flags"]))
-        history = History()
-        for tick in scenario["ticks"]:
-            step = play_tick(rules, tick, history)
-            history = step.history
+        for tick, step in steps_of(scenario, rules):
             assert list(differences(scenario["name"], tick, step)) == []

@@ -18,6 +18,7 @@ from tests.adapters.store.opening import decided_in, running, same
 from tests.conformance.player import (
     Json,
     Mismatch,
+    all_scenarios,
     differences,
     observation_of,
     play_file,
@@ -66,11 +67,7 @@ def test_every_recorded_tick_comes_out_the_same_from_a_reopened_store(tmp_path: 
 
     The scenarios are targets of one store, side by side; each is dropped after its last tick.
     """
-    plays = [
-        _Played(scenario)
-        for name in ("documented.jsonl.gz", "random.jsonl.gz")
-        for scenario in scenarios(FOLDER / name)
-    ]
+    plays = [_Played(scenario) for scenario in all_scenarios()]
     written: dict[str, tuple[History, Decision]] = {}
     mismatches: list[Mismatch] = []
     ticks = 0
@@ -113,8 +110,7 @@ def test_after_gaps_no_recorded_tick_comes_out_lower() -> None:
     """
     played = [
         scenario
-        for name in ("documented.jsonl.gz", "random.jsonl.gz")
-        for scenario in scenarios(FOLDER / name)
+        for scenario in all_scenarios()
         if any("error" in one for tick in scenario["ticks"] for one in _metrics(tick))
     ]
     lower, higher = [], 0
@@ -145,13 +141,10 @@ def test_above_the_target_no_recorded_tick_comes_out_lower() -> None:
     The target lives through what the controller wrote, and remembers its own recommendations.
     """
     lower, higher, kept = [], 0, 0
-    for scenario in [
-        scenario
-        for name in ("documented.jsonl.gz", "random.jsonl.gz")
-        for scenario in scenarios(FOLDER / name)
-        if any(metric.target.value for metric in rules_of(scenario).target.spec.metrics)
-    ]:
+    for scenario in all_scenarios():
         rules = rules_of(scenario)
+        if not any(metric.target.value for metric in rules.target.spec.metrics):
+            continue
         keeping = replace(rules, flags=replace(rules.flags, keep_above_target=True))
         ours = theirs = History()
         for tick in scenario["ticks"]:

@@ -1,6 +1,5 @@
 """Whatever a file of tests holds, it runs or is refused in sentences: never a traceback."""
 
-import copy
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +10,14 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from autoscaler.config import ConfigError
-from autoscaler.config.documents import Location, Value, child, read
+from autoscaler.config.documents import Location, Value, read
 from autoscaler.lab.policy_tests import kept_world
 from autoscaler.lab.policy_tests.expectations import unmet
 from autoscaler.lab.policy_tests.kept_world import TooLargeTestError
 from autoscaler.lab.policy_tests.loading import load_tests
 from autoscaler.lab.policy_tests.running import run
 from autoscaler.lab.policy_tests.series_names import ReadyTest
-from tests.config.test_robustness import VALUES, places
+from tests.config.test_robustness import VALUES, places, with_value
 from tests.policy_tests.files import WEB, ran
 
 DOCUMENT = """
@@ -67,11 +66,9 @@ PLACES = [place for place in places(document()) if place]
 def test_any_value_at_any_place_is_taken_or_told(
     tmp_path: Path, place: Location, value: JsonValue
 ) -> None:
-    changed = copy.deepcopy(document())
-    around = child(changed, *place[:-1])
-    around[place[-1]] = value  # type: ignore[index] # a list or a mapping
     file = tmp_path / "tests.yaml"
-    file.write_text(json.dumps(changed), encoding="utf-8", errors="surrogatepass")
+    text = json.dumps(with_value(document(), place, value))
+    file.write_text(text, encoding="utf-8", errors="surrogatepass")
     tests: Sequence[ReadyTest] = ()
     refused = None
     try:
