@@ -19,7 +19,7 @@ from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.sync.run import Syncer, SyncRun
 from tests.core.builders import behavior, percent_policy, rules
 from tests.narrowing import known
-from tests.worlds.memory import T0, Kept, Memory, external
+from tests.worlds.memory import T0, Memory, external
 from tests.worlds.waiting import NotInTimeError, wait_until
 
 BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
@@ -45,7 +45,7 @@ class Fleet:
     def __init__(self, targets: Sequence[Target], breaker: Breaker | None = BREAKER) -> None:
         self.targets = list(targets)
         self.messages = {_name(one): BUSY for one in targets}
-        self.stored: Mapping[str, BreakerState] = {}
+
         self.world = Memory(scales_cached=True)
         self.news: list[BreakerNews] = self.world.news
         self.world.servers["mimir"] = self.world
@@ -64,12 +64,11 @@ class Fleet:
     def start(self) -> None:
         """Begin as a process would; what is stored is gone on with."""
         self.syncer: Syncer = self.world.syncer(known=dict(self.world.kept))
-        self.syncer.breakers.resume(self.stored, T0 + self.time, self.time)
+        self.syncer.breakers.resume(self.world.breakers, T0 + self.time, self.time)
         self.configure(self._breaker)
 
     def configure(self, breaker: Breaker | None) -> None:
-        store = _Store(self.world, self)
-        ports = replace(self.world.world(), history_store=store)
+        ports = self.world.world()
         self.syncer.change(Flags(), ports, self.targets, {"": 100_000.0}, breaker)
 
     def sync(self, targets: Sequence[Target] | None = None, seconds: float = 15.0) -> None:
@@ -97,17 +96,6 @@ class Fleet:
 
     def changes(self) -> list[str]:
         return [one.change.value for one in self.news]
-
-
-class _Store(Kept):
-    """Keeps the states of breakers too."""
-
-    def __init__(self, world: Memory, fleet: Fleet) -> None:
-        super().__init__(world)
-        self._fleet = fleet
-
-    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
-        self._fleet.stored = states
 
 
 @contextmanager
@@ -324,8 +312,8 @@ def test_a_trip_is_kept_at_once() -> None:
 
         def wait() -> None:
             with suppress(NotInTimeError):
-                wait_until("it is kept", lambda: bool(one.stored), timeout=1.0)
-            seen.append(one.stored)
+                wait_until("it is kept", lambda: bool(one.world.breakers), timeout=1.0)
+            seen.append(one.world.breakers)
 
         one.world.on_query = {"slow": wait}
         one.sync()

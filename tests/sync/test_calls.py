@@ -20,6 +20,7 @@ from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.calls import NOT_BEGUN, FairQueries, PriorityPool
 from autoscaler.sync.run import write_urgency
 from tests.adapters.prometheus.reading import settings
+from tests.sync.test_servers import Server
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.memory import T0, Memory, answer, external, per_pod, queue
 from tests.worlds.waiting import wait_until
@@ -153,21 +154,6 @@ FOR_EVER = float("inf")
 AT_ONCE = 16
 
 
-class Server:
-    """Answers at once unless it is to wait, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.asked: set[str] = set()
-        self.wait: Callable[[], object] = lambda: None
-
-    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
-        with self.lock:
-            self.asked.add(promql)
-        self.wait()
-        return answer(1.0)
-
-
 def test_what_had_no_turn_comes_first_the_next_time() -> None:
     """However many queries there is no time for, each has its turn before any has its second."""
     server = Server()
@@ -176,11 +162,11 @@ def test_what_had_no_turn_comes_first_the_next_time() -> None:
             order = asker.in_order(QUERIES)
             in_time, late = order[:20], order[20:]
             for promql in in_time:
-                assert asker.ask(server, promql, None, FOR_EVER).result() == answer(1.0)
+                assert asker.ask(server, promql, None, FOR_EVER).result() == answer(90.0)
             for promql in late:
                 over = asker.ask(server, promql, None, clock.monotonic())
                 assert over.result() == QueryFailure(NOT_BEGUN)
-            assert len(server.asked) == 20 * (sync + 1)
+            assert len(set(server.queried)) == 20 * (sync + 1)
 
 
 def test_who_is_asked_no_more_is_forgotten() -> None:
@@ -202,31 +188,31 @@ def test_turns_hold_across_syncs() -> None:
         stack.callback(release.release, 2 * len(QUERIES))
         for promql in QUERIES:
             asker.ask(server, promql, None, FOR_EVER).result()
-        server.asked.clear()
-        server.wait = release.acquire
+        server.queried.clear()
+        server.wait = lambda _: release.acquire()
         waiting = [asker.ask(server, promql, None, FOR_EVER) for promql in asker.in_order(QUERIES)]
-        begun = eventually(lambda: len(server.asked), lambda count: count == AT_ONCE)
+        begun = eventually(lambda: len(server.queried), lambda count: count == AT_ONCE)
         new = asker.ask(server, of("new"), None, FOR_EVER)
         release.release()
-        eventually(lambda: len(server.asked), lambda count: count == begun + 1)
-        assert "new" in server.asked
+        eventually(lambda: len(server.queried), lambda count: count == begun + 1)
+        assert "new" in server.queried
         release.release(len(QUERIES))
-        assert all(future.result() == answer(1.0) for future in (*waiting, new))
+        assert all(future.result() == answer(90.0) for future in (*waiting, new))
 
 
 def test_the_end_drops_what_has_not_begun() -> None:
     """It waits for the queries in hand, and asks no other."""
     server, release = Server(), threading.Event()
-    server.wait = lambda: release.wait(30)
+    server.wait = lambda _: release.wait(30)
     asker = FairQueries(2.0)
     futures = [asker.ask(server, promql, None, FOR_EVER) for promql in QUERIES]
-    eventually(lambda: len(server.asked), lambda count: count == AT_ONCE)
+    eventually(lambda: len(server.queried), lambda count: count == AT_ONCE)
     end = threading.Thread(target=asker.close)
     end.start()
     assert wait(futures, timeout=0.2).done == set()
     release.set()
     end.join(30)
-    assert len(server.asked) == AT_ONCE
+    assert len(server.queried) == AT_ONCE
     assert sum(future.cancelled() for future in futures) == len(QUERIES) - AT_ONCE
 
 
@@ -249,7 +235,7 @@ def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
             asked = [
                 (one, asker.ask(server, one, None, deadline)) for one in asker.in_order(queries)
             ]
-            answered |= {one for one, future in asked if future.result() == answer(1.0)}
+            answered |= {one for one, future in asked if future.result() == answer(90.0)}
             if answered == set(queries):
                 break
     assert answered == set(queries)

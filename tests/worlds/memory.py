@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from autoscaler import clock
 from autoscaler.clock import Clock
+from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
     ContainerRequests,
@@ -98,6 +99,7 @@ class Memory(Reporter, Cluster, MetricsReader):
     summaries: list[SyncSummary] = field(default_factory=list)
     kept: dict[str, History] = field(default_factory=dict)
     transactions: list[int] = field(default_factory=list)
+    breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     leads: bool = True
     led_from: float = -math.inf
     """Since when, where it leads."""
@@ -214,7 +216,7 @@ class Memory(Reporter, Cluster, MetricsReader):
 
 
 class Kept(NoHistoryStore):
-    """A `HistoryStore` in memory: the histories in ``kept``, and how many each transaction had."""
+    """A `HistoryStore` in memory: histories, breakers, and how many each transaction had."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -226,6 +228,9 @@ class Kept(NoHistoryStore):
     def keep(self, kept: Sequence[KeptState]) -> None:
         self._memory.kept.update({target: history for target, history, _ in kept})
         self._memory.transactions.append(len(kept))
+
+    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        self._memory.breakers = states
 
 
 def queue(messages: float, **replicas: int) -> Memory:
