@@ -12,6 +12,7 @@ from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, cases
 from tests.config.schemas import validator
+from tests.tables import rows
 
 MAIN = PROMETHEUS + "include: [targets.d/*.yaml]\n"
 
@@ -106,59 +107,40 @@ def test_what_editors_leave_beside_is_not_included(tmp_path: Path, name: str) ->
     assert names_of(load(main)) == ["b"]
 
 
-FOUND = [
-    pytest.param(
-        {"etc/targets.d/a.yaml": "a"},
-        {"etc/targets.d/.#a.yaml": "me@here.123:456"},
-        "targets.d/*.yaml",
-        id="the lock of Emacs, a link to nothing, is passed over",
-    ),
-    pytest.param(
-        {"etc/targets.d/..1/a.yaml": "a"},
-        {"etc/targets.d/..data": "..1", "etc/targets.d/a.yaml": "..data/a.yaml"},
-        "'*/*.yaml', targets.d/*.yaml",
-        id="of a mounted ConfigMap each key is read once",
-    ),
-    pytest.param(
-        {"etc/a.yaml": "a", "etc/b.yaml": "b", "etc/x/README": ""},
-        {"etc/c.yaml": "a.yaml"},
-        "'*.yaml', ./a.yaml, 'x/../[ab].yaml', b.yaml",
-        id="a file that two patterns match is read once, and the main one never includes itself",
-    ),
-    pytest.param(
-        {"available/a.yaml": "a", "targets/b.yaml": "b", "etc/enabled/README": ""},
-        {"etc/enabled/a.yaml": "../../available/a.yaml", "etc/targets.d": "../targets"},
-        "enabled/a.yaml, targets.d/*.yaml",
-        id="a file that is named may lead anywhere, and so may the folder of a pattern",
-    ),
-    pytest.param(
-        {"etc/a[1].yaml": "a"}, {}, "'a[[]1].yaml'", id="a bracket in brackets stands for itself"
-    ),
-    pytest.param(
-        {"a/a.yaml": "a", "b/b.yaml": "b"},
-        {},
-        "'FOLDER/a/*.yaml', ~/b/*.yaml",
-        id="a pattern may be absolute, or begin at the home folder",
-    ),
-]
+FOUND = """
+the lock of Emacs, a link to nothing, is passed over
+    | etc/targets.d/a.yaml=a | etc/targets.d/.#a.yaml=me@here.123:456 | targets.d/*.yaml
+of a mounted ConfigMap each key is read once | etc/targets.d/..1/a.yaml=a
+    | etc/targets.d/..data=..1 etc/targets.d/a.yaml=..data/a.yaml | '*/*.yaml', targets.d/*.yaml
+a file that two patterns match is read once, and the main one never includes itself
+    | etc/a.yaml=a etc/b.yaml=b etc/x/README= | etc/c.yaml=a.yaml
+    | '*.yaml', ./a.yaml, 'x/../[ab].yaml', b.yaml
+a file that is named may lead anywhere, and so may the folder of a pattern
+    | available/a.yaml=a targets/b.yaml=b etc/enabled/README=
+    | etc/enabled/a.yaml=../../available/a.yaml etc/targets.d=../targets
+    | enabled/a.yaml, targets.d/*.yaml
+a bracket in brackets stands for itself | etc/a[1].yaml=a | - | 'a[[]1].yaml'
+a pattern may be absolute, or begin at the home folder
+    | a/a.yaml=a b/b.yaml=b | - | 'FOLDER/a/*.yaml', ~/b/*.yaml
+"""
+"""Files with the targets in them, links with where they lead, and what is included."""
 
 
-@pytest.mark.parametrize(("files", "links", "include"), FOUND)
+@pytest.mark.parametrize(
+    ("files", "links", "include"),
+    [pytest.param(*row, id=name) for name, *row in rows(FOUND)],
+)
 def test_what_stands_for_a_file_is_read_once(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    files: dict[str, str],
-    links: dict[str, str],
-    include: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: str, links: str, include: str
 ) -> None:
     """Each of the files with a target, by whichever name."""
     monkeypatch.setenv("HOME", str(tmp_path))
     main = PROMETHEUS + f"include: [{include}]\n".replace("FOLDER", str(tmp_path))
-    write(tmp_path, {name: targets(*target) for name, target in files.items()})
-    for name, there in links.items():
+    named = dict(one.split("=") for one in files.split())
+    write(tmp_path, {name: targets(*target) for name, target in named.items()})
+    for name, there in (one.split("=") for one in links.strip("-").split()):
         (tmp_path / name).symlink_to(there)
-    names = [target for target in files.values() if target]
-    assert names_of(load(write(tmp_path / "etc", {}, main))) == names
+    assert names_of(load(write(tmp_path / "etc", {}, main))) == [*filter(None, named.values())]
 
 
 @pytest.mark.parametrize("link", ["a-link.yaml", "team"])
