@@ -31,6 +31,7 @@ from tests.core.builders import (
 )
 from tests.core.hpa_beside import HpaBeside, Load
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 
 A = Agreement
 PLAIN = spec(QUEUE, maximum=50)
@@ -45,14 +46,15 @@ def down(window: int) -> ScalingRules:
 QUICK = spec(QUEUE, maximum=50, behavior=behavior(up=UP, down=down(60)))
 
 
+def steps(seconds: float, *levels: float | None) -> Load:
+    """Return a load of the queue that has each level for so many seconds, in turn."""
+    return lambda now, _: {"queue": levels[int(now // seconds) % len(levels)]}
+
+
 def plateaus(name: str = "queue", *, each: bool = False, of: float = 1.0) -> Load:
     """Return a load of plateaus of four minutes; shared by the pods for ``each``."""
-
-    def load(now: float, replicas: int) -> Mapping[str, float | None]:
-        total = of * (30, 80, 200, 60, 10)[int(now // 240) % 5]
-        return {name: total / replicas if each else total}
-
-    return load
+    total = steps(240, 30, 80, 200, 60, 10)
+    return lambda now, pods: {name: of * known(total(now, 1)["queue"]) / (pods if each else 1)}
 
 
 def whole(beside: HpaBeside) -> list[Stretch]:
@@ -97,11 +99,7 @@ def test_plateaus_agree(
     of: HorizontalPodAutoscalerSpec, levels: list[int], phase: float, length: int
 ) -> None:
     """Whatever the levels are: a difference ends one period later."""
-
-    def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001
-        return {"queue": float(levels[int(now // length) % len(levels)])}
-
-    beside = HpaBeside(of, load, phase=phase).play(1800)
+    beside = HpaBeside(of, steps(length, *levels), phase=phase).play(1800)
     assert all(one.end - one.begin < 33 for one in whole(beside))
 
 
@@ -114,10 +112,7 @@ def pods_each_period(number: int) -> HorizontalPodAutoscalerSpec:
 @pytest.mark.parametrize(("ours", "theirs"), [(2, 1), (4, 1), (1, 4), (1, 2)])
 def test_the_count_of_another_step_is_no_agreement(ours: int, theirs: int) -> None:
     """While the HPA moves step by step it comes to each count of ours, or the other way round."""
-
-    def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001 - a load
-        return {"queue": (30, 300)[int(now // 300) % 2]}
-
+    load = steps(300, 30, 300)
     same = HpaBeside(pods_each_period(theirs), load).play(2400)
     assert same.share(A.EQUAL, A.WITHIN_PERIOD) > 0.99
     beside = HpaBeside(pods_each_period(ours), load, theirs=pods_each_period(theirs)).play(2400)
@@ -212,12 +207,8 @@ def test_other_readings_are_named_with_both_values() -> None:
 
 def test_a_reading_that_ours_had_within_one_period_is_no_other_one() -> None:
     """Both want different counts by their configuration, and read a moving load."""
-
-    def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001 - a load
-        return {"queue": 100 + now / 20}
-
     theirs = replace(QUICK, max_replicas=5)
-    beside = HpaBeside(QUICK, load, theirs=theirs).play(1800)
+    beside = HpaBeside(QUICK, lambda now, _: {"queue": 100 + now / 20}, theirs=theirs).play(1800)
     assert whole(beside)
     assert not any(one.readings for one in whole(beside))
 
@@ -265,11 +256,7 @@ def test_at_zero_beside_a_disabled_hpa_nothing_is_compared() -> None:
 @pytest.mark.parametrize(("of", "seconds"), [(PLAIN, 300), (QUICK, 60)])
 def test_the_first_window_is_not_compared(of: HorizontalPodAutoscalerSpec, seconds: float) -> None:
     """The HPA holds a peak that ours has not seen; after its window both are the same."""
-
-    def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001 - a load
-        return {"queue": 180.0 if now < 300 else 60.0}
-
-    beside = HpaBeside(of, load)
+    beside = HpaBeside(of, steps(300, 180, *[60] * 9))
     beside.sides[1].at = 310.0
     beside.play(1500)
     first = beside.of(A.NOT_COMPARED)
