@@ -1,6 +1,7 @@
 """What is counted of the daemon as a whole."""
 
 from autoscaler.core.observation import Scale
+from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.sync.ports import SyncSummary
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.telemetry.metrics import EventCounts, Metrics
@@ -99,13 +100,18 @@ def test_of_several_clusters_each_has_its_own_series() -> None:
 
 
 def test_the_rest_of_the_service_is_counted_from_zero() -> None:
-    """Errors of the store, Events by outcome, and notes of what cannot be watched."""
+    """Errors of the store, Events by outcome, breakers, and notes of what cannot be watched."""
     metrics = Metrics(Health())
     assert value_of(metrics, "autoscaler_store_errors_total") == 0
     assert set(series_of(metrics, "autoscaler_events_total").values()) == {0}
     metrics.store_errors = lambda: 1
     metrics.instruments.watch_notes.inc()
     metrics.event_counts = lambda: EventCounts(written=3, held_back=2, dropped=1)
+    metrics.breakers = lambda: [BreakerStatus("", 600.0, 3, 4), BreakerStatus("far", None, 0, 9)]
+    assert series_of(metrics, "autoscaler_scale_down_breaker_tripped") == {
+        (("server", "default"),): 1,
+        (("server", "far"),): 0,
+    }
     assert value_of(metrics, "autoscaler_store_errors_total") == 1
     assert value_of(metrics, "autoscaler_watch_notes_total") == 1
     assert series_of(metrics, "autoscaler_events_total") == {

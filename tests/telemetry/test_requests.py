@@ -169,13 +169,16 @@ def test_a_server_that_one_cannot_sign_in_to_is_not_told_as_silent(tmp_path: Pat
 
 
 def test_a_server_that_is_away_says_when_it_last_answered() -> None:
-    """What comes instead of an answer is told too."""
+    """What comes instead of an answer is told too, and once that it answers again."""
     seconds = 0.0
     announcements = Announced(Health(lambda: seconds)).announcements
     with capture_logs() as lines:
         announcements.prometheus_request("", "200", 0.1)
         seconds = 90.0
         announcements.prometheus_request("", "502", 0.1)
+        announcements.prometheus_request("", "200", 0.1)
+        announcements.prometheus_request("", "200", 0.1)
+    assert [line["event"] for line in lines] == ["server_away", "server_answers"]
     assert lines[0]["message"].startswith(
         "Prometheus answers only HTTP 502 Bad Gateway (the last answer that could be used was "
         "1 min 30 s ago); "

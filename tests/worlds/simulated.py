@@ -25,7 +25,19 @@ from autoscaler.sync.ports import (
     Reporter,
 )
 from autoscaler.sync.run import Syncer
-from tests.worlds.virtual_clock import VirtualClock
+
+
+@dataclass
+class VirtualClock:
+    """A clock that stands until it is set; it fits `autoscaler.clock.Clock`."""
+
+    now: float = 0.0
+
+    def wall(self) -> float:
+        return self.now
+
+    def steady(self) -> float:
+        return self.now
 
 
 @dataclass
