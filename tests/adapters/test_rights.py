@@ -18,7 +18,6 @@ from tests.core.builders import average, external, per_pod, spec
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 from tests.worlds.controlplane.api import Api
-from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.service_account import Rights, Rule, manifest, one_by_one, service_account
 
@@ -122,7 +121,7 @@ def path(tmp_path: Path) -> Path:
 def reviewed(path: Path, *answers: Answer, namespaces: int = 1) -> tuple[list[str], int]:
     """Return the sentences on what answers say, and how many were asked for."""
     with ScriptedServer(*answers) as server:
-        path.write_text(kubeconfig({"server": server.url}, {"token": "s3cret"}))
+        server.write_kubeconfig(path)
         with closing(connect(path)) as api:
             targets = [target(f"n{number:03}") for number in range(namespaces)]
             until = clock.monotonic() + 20

@@ -10,7 +10,7 @@ from autoscaler import clock
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.kubernetes import Api, Scales, list_pods
-from autoscaler.transport import Observer
+from tests.worlds.cluster.cluster import Noting
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import (
     BROKEN,
@@ -270,14 +270,7 @@ def test_a_zero_that_may_not_be_applied_is_written_all_the_same(
     """With an older role, or another server: it is told once that nothing says whose zero it is."""
     server, api = script(*[Answer(status, {"message": "no patch"}), scale(0, "8")] * 2)
     notes: list[str] = []
-    observer = Observer()
-
-    def note(*, ok: bool, sentence: str) -> None:
-        assert not ok
-        notes.append(sentence)
-
-    observer.watch_changed = note  # type: ignore[method-assign,assignment]
-    scales = Scales(api, observer=observer)
+    scales = Scales(api, observer=Noting(notes))
     for _ in range(2):
         outcome = scales.write("shop", WEB, DECIDED_ON, 0, clock.monotonic() + 20.0)
         assert outcome == Written(Scale(0, 1, "app=web", "8"))

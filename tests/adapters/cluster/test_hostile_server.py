@@ -27,7 +27,6 @@ from tests.narrowing import instance
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import within
 from tests.worlds.cluster.manifests import WEB
-from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.memory import T0, Memory, external
 from tests.worlds.memory import answer as load
 from tests.worlds.prometheus import faults
@@ -47,8 +46,7 @@ def hostile(tmp_path: Path) -> Iterator[Connect]:
             *steps: Step, timeout: float = 5.0, stop: threading.Event | None = None
         ) -> tuple[ScriptedServer, Api]:
             server = stack.enter_context(ScriptedServer(*steps))
-            path = tmp_path / "kubeconfig"
-            path.write_text(kubeconfig({"server": server.url}, {"token": TOKEN}))
+            path = server.write_kubeconfig(tmp_path / "kubeconfig", token=TOKEN)
             return server, stack.enter_context(connect(path, request_timeout=timeout, stop=stop))
 
         yield start

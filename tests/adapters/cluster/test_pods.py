@@ -16,7 +16,6 @@ from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.kubernetes.discovery import selector_text
 from autoscaler.kubernetes.pods import PodCache, SelectorIndex, read_pod, unix_seconds
 from tests.worlds.cluster.connecting import connect
-from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.prometheus.faults import ScriptedServer, answer
 
 
@@ -157,11 +156,11 @@ def names(cache: PodCache) -> list[str] | None:
 
 def test_a_list_has_no_finished_pods(tmp_path: Path) -> None:
     listed = {"metadata": {"resourceVersion": "5"}, "items": PODS}
-    with ScriptedServer(answer(listed)) as server:
-        path = tmp_path / "kubeconfig"
-        path.write_text(kubeconfig({"server": server.url}, {"token": "x"}))
-        with connect(path) as api:
-            found = list_pods(api, "shop", "app=web", clock.monotonic() + 20)
+    with (
+        ScriptedServer(answer(listed)) as server,
+        connect(server.write_kubeconfig(tmp_path / "kubeconfig")) as api,
+    ):
+        found = list_pods(api, "shop", "app=web", clock.monotonic() + 20)
     assert isinstance(found, tuple), found
     assert sorted(each.name for each in found) == NAMES
 
