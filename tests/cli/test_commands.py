@@ -10,10 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from autoscaler import __version__
 from autoscaler.app import app
+from tests.narrowing import instance
 from tests.tables import rows
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
@@ -23,22 +26,7 @@ from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.waiting import wait_until
 
-COMMANDS = [
-    "run",
-    "validate",
-    "test",
-    "compare",
-    "tune",
-    "plan",
-    "status",
-    "explain",
-    "history",
-    "pause",
-    "resume",
-    "release",
-    "schema",
-    "demo",
-]
+COMMANDS = list(instance(TyperGroup, get_command(app)).commands)
 NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
 
 
