@@ -239,9 +239,13 @@ class _Checking:
     def _valid(
         self, source: Source, value: object, model: type[_Model], location: Location
     ) -> _Model | None:
-        shape, result = _validated(model, value, source.path.absolute().parent)
-        self.add(source, (below(location, finding) for finding in shape))
-        return result
+        """Check a shape; relative file names begin at the file's folder."""
+        try:
+            return model.model_validate(value, context=source.path.absolute().parent)
+        except ValidationError as error:
+            shape = findings_of(error, model)
+            self.add(source, (below(location, finding) for finding in shape))
+            return None
 
 
 def _manifests(value: object, location: Location) -> list[Finding]:
@@ -250,13 +254,3 @@ def _manifests(value: object, location: Location) -> list[Finding]:
         return []
     found = described(value, location)
     return [] if found is None else [Finding(*found, show_value=False)]
-
-
-def _validated(
-    model: type[_Model], value: object, folder: Path
-) -> tuple[Iterable[Finding], _Model | None]:
-    """Check a shape; ``folder`` is where relative file names begin."""
-    try:
-        return (), model.model_validate(value, context=folder)
-    except ValidationError as error:
-        return findings_of(error, model), None

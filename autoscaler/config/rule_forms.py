@@ -85,6 +85,7 @@ _KEYWORDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "not": lambda schema, value: not accepts(schema, value),
     "allOf": lambda schemas, value: all(accepts(one, value) for one in schemas),
     "anyOf": lambda schemas, value: any(accepts(one, value) for one in schemas),
+    "oneOf": lambda schemas, value: sum(accepts(one, value) for one in schemas) == 1,
     "required": lambda keys, value: (
         not isinstance(value, Mapping) or all(key in value for key in keys)
     ),

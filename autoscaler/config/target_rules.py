@@ -4,6 +4,8 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from pydantic import JsonValue
+
 from autoscaler.config import rule_forms as form
 from autoscaler.config import spec_model as model
 from autoscaler.config.documents import child, entries
@@ -227,34 +229,30 @@ def _target_rules(*allowed: str, exclusive: bool = True) -> Sequence[Rule]:
     forms = (f"{{type: {name[0].upper()}{name[1:]}, {name}: NUMBER}}" for name in allowed)
     taken = " or ".join(forms)
 
-    def given(source: Fields) -> list[str] | None:
-        target = source.get("target")
-        if not isinstance(target, Mapping):
-            return None
-        return [name for name in allowed if target.get(name) is not None]
-
     def utilization(source: Fields) -> bool:
         kind, percent = (child(source, "target", key) for key in ("type", "averageUtilization"))
         other = "averageUtilization" not in allowed
         return other and (kind == "Utilization" or percent is not None)
 
-    each = [form.has(name) for name in allowed]
+    each: JsonValue = [form.has(name) for name in allowed]
+    some = form.properties(target={"anyOf": each})
+    right = form.properties(target={"oneOf": each}) if exclusive else some
     return (
         Rule(
             "target",
-            lambda source, _: given(source) == [] and utilization(source) and taken,
+            lambda source, _: not form.accepts(some, source) and utilization(source) and taken,
             "Utilization is for Resource and ContainerResource metrics only: write {}",
         ),
         Rule(
             "target",
-            lambda source, _: given(source) == [],
+            lambda source, _: not form.accepts(some, source),
             f"{either} is missing: what to hold the metric at",
-            form.properties(target={"oneOf" if exclusive else "anyOf": [*each]}),
+            right,
             fixed_by=[f"target.{name}" for name in allowed],
         ),
         Rule(
             "target",
-            lambda source, _: exclusive and len(given(source) or ()) > 1,
+            lambda source, _: form.accepts(some, source) and not form.accepts(right, source),
             f"takes one of {either}, not both",
         ),
     )
