@@ -1,23 +1,29 @@
-"""What the daemon records: each change in full, the numbers of each sync, and where."""
+"""What the daemon records, and where: changes in full, the numbers of syncs, how HPAs agree."""
 
 import tempfile
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
 
+from autoscaler import clock
 from autoscaler.config import Config
+from autoscaler.core.extensions import Extensions
 from autoscaler.core.spec import Flags
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder, Recording, open_recording
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
+from autoscaler.persistence.record.agreement import Agreement, Stretch
 from autoscaler.telemetry.health import Component
 from tests.adapters.record.recording import decided, running
 from tests.config.documents import loaded, top
 from tests.core.builders import BASE, average, external, spec
+from tests.core.hpa_beside import HpaBeside
 from tests.core.timeline import Timeline
 from tests.daemon.test_service import TARGET, Daemon
 from tests.narrowing import known
@@ -36,12 +42,17 @@ class FakeWriter:
         self.epoch = 0
         self.rows: list[SyncRow] = []
         self.retained: list[set[str]] = []
+        self.agreed: list[Stretch] = []
 
     def put(self, row: SyncRow) -> None:
         self.rows.append(row)
 
     def retain(self, targets: Collection[str]) -> None:
         self.retained.append(set(targets))
+
+    def put_agreement(self, target: str, stretch: Stretch) -> None:
+        assert target == WEB
+        self.agreed.append(stretch)
 
 
 def recorder(writer: FakeWriter) -> Recorder:
@@ -196,3 +207,74 @@ def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
     (change,) = record.changes([KEY], 0, 2e12, limit=2)
     assert (change.state, change.current) == ("failing", None)
     assert record.entry(change).rules.target.key == KEY
+
+
+# -- targets in shadow are compared while the daemon runs, and what became known is handed in ------
+
+SPEC = spec(external(average("10")), maximum=20)
+LESS = spec(external(average("10")), maximum=5)
+
+
+def results(seconds: float) -> Iterator[SyncResult]:
+    """Play a target in shadow beside an HPA with a smaller maximum; yield our syncs."""
+    beside = HpaBeside(SPEC, lambda *_: {"queue": 100}, theirs=LESS, replicas=3)
+    for until in range(15, int(seconds), 15):
+        beside.play(until)
+        yield beside.sides[1].line.result
+
+
+def test_stretches_that_follow_each_other_are_one() -> None:
+    """It is handed in again with another end; the first window is another stretch."""
+    writer = FakeWriter()
+    with closing(recorder(writer)) as one:
+        played = [*results(900)]
+        for result in played:
+            one.report(result)
+    by_begin = {row.begin: row for row in writer.agreed}
+    first, second = by_begin.values()
+    assert (first.kind, second.kind) == (Agreement.NOT_COMPARED, Agreement.DIFFERENT)
+    assert (second.ours, second.theirs, first.end) == (10, 5, second.begin)
+    assert len(writer.agreed) > len(by_begin)
+    assert all(before.end < after.end for before, after in pairwise(writer.agreed))
+    assert second.end == pytest.approx(played[-1].decision.stamp - 16.5)
+
+
+@pytest.mark.parametrize("change", ["live", "removed"])
+def test_a_target_that_leaves_the_shadow_is_forgotten(change: str) -> None:
+    """What is known is handed in then, and nothing more at the end."""
+    writer = FakeWriter()
+    with closing(recorder(writer)) as one:
+        for result in results(345):
+            one.report(result)
+        live = replace(result.target, extensions=Extensions())
+        one.configure([result.target], Flags())
+        told = len(writer.agreed)
+        one.configure([live] if change == "live" else [], Flags())
+        if change == "live":
+            one.report(replace(result, decision=replace(result.decision, shadow=False)))
+        assert writer.agreed[-1].end == pytest.approx(result.decision.stamp - 16.5)
+        assert len(writer.agreed) > told
+        told = len(writer.agreed)
+    assert len(writer.agreed) == told
+
+
+def test_a_live_target_is_not_compared() -> None:
+    """Nothing else scales it."""
+    writer = FakeWriter()
+    with closing(recorder(writer)) as one:
+        for result in results(300):
+            one.report(replace(result, decision=replace(result.decision, shadow=False)))
+    assert writer.agreed == []
+
+
+def test_the_record_keeps_it(tmp_path: Path) -> None:
+    """With the last of it, as the daemon ends."""
+    config = config_of(tmp_path, f"stateDirectory: {tmp_path}/state")
+    begin = clock.wall() - 900  # what is older than the record keeps may be removed at once
+    with ExitStack() as stack:
+        recorder = known(Opened(config, stack).recording.recorder)
+        for result in results(900):
+            decision = replace(result.decision, stamp=begin + result.decision.stamp)
+            recorder.report(replace(result, decision=decision))
+    totals = DirectoryRecord(tmp_path / "state").agreement(None, 0.0, 0.0)[WEB].totals
+    assert totals[Agreement.DIFFERENT].seconds > 200

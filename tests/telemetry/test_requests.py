@@ -121,11 +121,10 @@ def test_each_server_has_its_own_counts_health_and_lines() -> None:
     target = external("shop", "a")
     of_mimir = replace(target, queries=(Query("up", server="mimir"),))
     seen.announcements.configure([target, of_mimir], Flags())
-    refused = faults.answer("no", "401 Unauthorized")
     with (
         capture_logs() as lines,
         ScriptedServer(faults.answer()) as default,
-        ScriptedServer(refused) as mimir,
+        ScriptedServer(refused("401 Unauthorized")) as mimir,
         seen.prometheus(default.url) as reader,
         seen.prometheus(mimir.url, "mimir") as other,
     ):
