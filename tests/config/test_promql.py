@@ -1,6 +1,7 @@
 """What is read from PromQL: how far it looks back, and whether it is a condition."""
 
 import math
+from itertools import chain
 
 import pytest
 
@@ -24,6 +25,7 @@ from autoscaler.config.promql_parser import (
     selectors_in,
 )
 from autoscaler.lab.past.own_pods import narrowed
+from tests.tables import rows
 
 
 @pytest.mark.parametrize(
@@ -110,56 +112,22 @@ def test_the_built_in_queries_say_how_far_they_look_back() -> None:
 
 # -- conditions ------------------------------------------------------------------------------------
 
-CONDITIONS = [
-    'up{job="x"} == 0',
-    "min_over_time(up[2m]) == 0",
-    "(up == 0)",
-    "((up) < 1)",
-    "count(up) < 3",
-    "a + b != c",
-    "hour() > 22",
-    "up == 0 and on (job) wanted",
-    "up == 0 unless on () (maintenance > bool 0)",
-    "(up == 0) unless maintenance",
-    "freeze or on () (up == 0)",
-    "up == on (job) wanted",
-    "up == ignoring (job) group_left wanted",
-    "a > bool 1 == 0",
-    "up == 0 # or bool",
-    "up ==\n0",
-    "sum by (job) (up == 0) == 0",
-    "sort(up == 0) > 1",
-    'ALERTS{alertstate="firing"} or up == 0',
-    "count(up == 0) or up == 0",
-    "up offset 5m == 0",
-]
-OTHERS = [
-    "vector(1)",
-    'ALERTS{alertstate="firing"}',
-    'up{job!="x", path=~"=="}',
-    '{job!="x"}',
-    "up == bool 0",
-    "(up == bool 0)",
-    "1 - up",
-    "count(up == 0)",
-    "count(up == 0) or vector(0)",
-    "count by (job) (up == 0)",
-    "count without (job) (sort(up == 0))",
-    "group(up == 0)",
-    "absent(up == 1)",
-    "count_over_time((up == 0)[5m:])",
-    "sum(freeze unless up == 0)",
-    "sort(up == bool 0)",
-    "topk(1, up == BOOL 0)",
-    "freeze unless on () (up == 0)",
-    "freeze unless on () up == 0",
-    "freeze and on (job) up == 0",
-    'label_replace(up, "a", "x == 0", "", "")',
-    "up # == 0",
-    "",
-    "((((",
-    "))))",
-]
+CONDITIONS = """
+up{job="x"} == 0 | min_over_time(up[2m]) == 0 | (up == 0) | ((up) < 1) | count(up) < 3 | a + b != c
+hour() > 22 | up == 0 and on (job) wanted | up == 0 unless on () (maintenance > bool 0)
+(up == 0) unless maintenance | freeze or on () (up == 0) | up == on (job) wanted
+up == ignoring (job) group_left wanted | a > bool 1 == 0 | up == 0 # or bool | up offset 5m == 0
+sum by (job) (up == 0) == 0 | sort(up == 0) > 1 | ALERTS{alertstate="firing"} or up == 0
+count(up == 0) or up == 0
+"""
+OTHERS = """
+vector(1) | ALERTS{alertstate="firing"} | up{job!="x", path=~"=="} | {job!="x"} | up == bool 0
+(up == bool 0) | 1 - up | count(up == 0) | count(up == 0) or vector(0) | count by (job) (up == 0)
+count without (job) (sort(up == 0)) | group(up == 0) | absent(up == 1) | sort(up == bool 0)
+count_over_time((up == 0)[5m:]) | sum(freeze unless up == 0) | topk(1, up == BOOL 0)
+freeze unless on () (up == 0) | freeze unless on () up == 0 | freeze and on (job) up == 0
+label_replace(up, "a", "x == 0", "", "") | up # == 0 | (((( | ))))
+"""
 
 
 AROUND = [
@@ -187,13 +155,13 @@ def test_a_comparison_inside_of_something_else_is_unclear(around: str, inner: st
     assert is_condition(f"count by (job) ({promql})") is False
 
 
-@pytest.mark.parametrize("promql", CONDITIONS)
+@pytest.mark.parametrize("promql", [*chain.from_iterable(rows(CONDITIONS)), "up ==\n0"])
 def test_a_comparison_is_a_condition(promql: str) -> None:
     """If it is what is done last, also on either side of `or`, or before `and` and `unless`."""
     assert is_condition(promql) is True
 
 
-@pytest.mark.parametrize("promql", OTHERS)
+@pytest.mark.parametrize("promql", [*chain.from_iterable(rows(OTHERS)), ""])
 def test_anything_else_is_none(promql: str) -> None:
     """With `bool` it returns 0 or 1; within something else it only chooses what that takes."""
     assert is_condition(promql) is False
@@ -240,25 +208,14 @@ def test_some_of_the_series_of_a_query(promql: str, narrow: str) -> None:
         assert found.count(ADDED) == 5
 
 
-@pytest.mark.parametrize(
-    "promql",
-    [
-        "x * on (pod) group_left () y",
-        "x and on () y",
-        "x / ignoring (pod) y",
-        'label_replace(x, "pod", "$1", "name", "(.+)")',
-        'label_join(x, "pod", "-", "a", "b")',
-        "topk(3, x)",
-        "x / scalar(sum(y))",
-        "absent(x)",
-        "vector(1)",
-        "1 + 2",
-        "sum(",
-        "x{,}",
-        "",
-        "x" * 70_000,
-    ],
-)
+OF_OTHERS = """
+x * on (pod) group_left () y | x and on () y | x / ignoring (pod) y | topk(3, x) | absent(x)
+label_replace(x, "pod", "$1", "name", "(.+)") | label_join(x, "pod", "-", "a", "b")
+x / scalar(sum(y)) | vector(1) | 1 + 2 | sum( | x{,}
+"""
+
+
+@pytest.mark.parametrize("promql", [*chain.from_iterable(rows(OF_OTHERS)), "", "x" * 70_000])
 def test_what_depends_on_other_series_is_not_narrowed(promql: str) -> None:
     """Nor what selects nothing, or is not understood."""
     assert narrowed(promql, *OWN) is None

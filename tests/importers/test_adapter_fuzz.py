@@ -39,23 +39,13 @@ PARTS = (
     *('<<index .LabelValuesByName "pod">>', "a / on (b) c", "topk(1, x)", "(((((", "1+" * 90 + "1"),
     *("namespace", "pod", "ingress", "service", "namespaces", "3m", "container"),
 )
-KEYS = (
-    *("rules", "externalRules", "resourceRules", "custom", "external", "resource", "default"),
-    *(
-        "existing",
-        "cpu",
-        "memory",
-        "window",
-        "containerQuery",
-        "containerLabel",
-        "prometheus",
-        "url",
-    ),
-    *("seriesQuery", "seriesFilters", "is", "isNot", "resources", "template", "overrides", "name"),
-    *("namespaced", "matches", "as", "metricsQuery", "group", "apiVersion", "kind", "data", "spec"),
-    *("values", "chart", "source", "sources", "helm", "valuesObject", "port", "matchLabels"),
-    *("matchExpressions", "key", "operator", "values", "config.yaml"),
-)
+_WORDS = """
+rules externalRules resourceRules custom external resource default existing cpu memory window
+containerQuery containerLabel prometheus url seriesQuery seriesFilters is isNot resources template
+overrides name namespaced matches as metricsQuery group apiVersion kind data spec values chart
+source sources helm valuesObject port matchLabels matchExpressions key operator config.yaml
+"""
+KEYS = _WORDS.split()
 scalars = st.one_of(
     st.sampled_from(PARTS),
     st.sampled_from(
