@@ -47,13 +47,14 @@ docs: $(VENV)/.dev
 quick: check
 	$(BIN)/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS)
 
-## check: lint, format, types, import floors, class names, sizes
+## check: lint, format, types, import floors, class names, style of documents, sizes
 check: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_class_names.py
+	$(BIN)/python scripts/check_style.py
 	$(BIN)/python scripts/check_sizes.py
 
 ## fix: apply the fixes of the linter and the formatter

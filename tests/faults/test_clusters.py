@@ -152,7 +152,7 @@ ROWS = [
     Row("endless events", on(plays.endless_body(b"", EVENT * 100), is_watch), "", server=False),
     Row("expired certificate of the server", expired_server, "certificate has expired"),
     Row(
-        "expired certificate of ours",
+        "our certificate expired",
         expired_client,
         "TLS with the API server .* failed|the connection to the API server .* broke",
     ),

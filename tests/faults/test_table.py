@@ -101,7 +101,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_processes.test_by_default_a_dead_leader_is_replaced_within_20_seconds,
             test_daemons.test_one_writes_and_the_other_takes_over,
         ),
-        "a daemon is stopped, or its machine sleeps, and goes on": Proof(
+        "a daemon is stopped, or its machine sleeps, and continues": Proof(
             test_trust.test_after_a_stop_nothing_counts_before_it_is_listed_anew,
             test_rates.test_a_standby_that_was_away_keeps_the_leaders_rates,
             seen=[test_trust.STOOD_STILL, test_trust.LISTED, test_trust.NOT_LISTED],

@@ -1,0 +1,26 @@
+"""The patterns that `scripts/check_style.py` keeps out of documents and examples."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "check_style.py"))
+
+
+def test_a_planted_sentence_fails_with_its_place_and_a_replacement(tmp_path: Path) -> None:
+    """In prose and in comments of YAML; code and quoted output may contain the pattern."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "config").mkdir()
+    page = "It is `is told`.\n\n```\nthat of\n```\n\nThe end is told once.\n"
+    (tmp_path / "docs" / "page.md").write_text(page)
+    (tmp_path / "config" / "a.yaml").write_text("beside: 1  # Beside a server.\n")
+    assert SCRIPT["findings"](tmp_path) == [
+        "config/a.yaml:1: 'Beside': write instead: next to, in addition",
+        "docs/page.md:7: 'is told': write instead: is shown, is reported",
+    ]
+
+
+def test_the_documents_and_examples_have_no_pattern() -> None:
+    """As `make check` asks for."""
+    assert SCRIPT["findings"](ROOT) == []
