@@ -1,8 +1,8 @@
 """Answers to range queries on disk: what was asked once need not be asked again.
 
 A folder for each query has a file for each part, named by the instants that it is about.  A file is
-a line of JSON, then the values of each series, compressed.  It is written in one step, and one that
-is damaged, or of another query, counts as none.
+a check sum, a line of JSON, and the values of all series, compressed.  It is written in one step,
+and one that is damaged, or of another query, counts as none.
 """
 
 import json
@@ -16,10 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt
+from pydantic import BaseModel, ConfigDict
 
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.file_contents import read_bytes, with_home, write_below
@@ -29,7 +30,7 @@ MOST_BYTES = 1 << 30
 """Of all files of a folder."""
 _MOST_OF_A_FILE = 1 << 28
 _FLOAT_BYTES = 8
-_VERSION = 1
+_VERSION = 2
 _SUFFIX = ".range"
 _DIGEST_BYTES = 16
 _FOLDER = re.compile(r"[0-9a-f]{32}")
@@ -56,7 +57,8 @@ class RangeKey:
     def text(self) -> str:
         """The key as a file has it."""
         grid = self.grid
-        return json.dumps([_VERSION, self.server, self.promql, grid.step, grid.phase, self.made])
+        form = f"{_VERSION}-{sys.byteorder}"
+        return json.dumps([form, self.server, self.promql, grid.step, grid.phase, self.made])
 
     @property
     def digest(self) -> str:
@@ -178,23 +180,14 @@ def cut_series(series: MatrixSeries, begin: int, end: int) -> MatrixSeries:
 
 
 def _content(key: RangeKey, matrix: Matrix) -> bytes:
-    packed = []
-    for one in matrix.series:
-        values = one.values
-        if sys.byteorder == "big":
-            values = values[:]
-            values.byteswap()
-        packed.append(zlib.compress(values.tobytes(), _FASTEST))
     document = {
         "key": key.text,
         "warnings": matrix.warnings,
-        "series": [
-            {"labels": dict(one.labels), "runs": one.runs, "bytes": len(data)}
-            for one, data in zip(matrix.series, packed, strict=True)
-        ],
+        "series": [{"labels": dict(one.labels), "runs": one.runs} for one in matrix.series],
     }
     head = json.dumps(document, separators=(",", ":")).encode()
-    body = b"".join((head, b"\n", *packed))
+    values = b"".join(one.values.tobytes() for one in matrix.series)
+    body = head + b"\n" + zlib.compress(values, _FASTEST)
     return b"%08x\n" % zlib.crc32(body) + body
 
 
@@ -209,12 +202,11 @@ def _is_whole(key: RangeKey, file: Path) -> bool:
 
 
 class _StoredSeries(BaseModel):
-    """One series of the line of JSON; its values follow in so many ``bytes``."""
+    """One series of the line of JSON."""
 
     model_config = ConfigDict(strict=True)
     labels: dict[str, str]
     runs: list[tuple[int, int]]
-    bytes: NonNegativeInt
 
 
 class _StoredHead(BaseModel):
@@ -232,30 +224,33 @@ def _read(key: RangeKey, file: Path) -> Matrix:
     check, body = content[:9], content[9:]
     if check != b"%08x\n" % zlib.crc32(body):
         raise ValueError(f"{file} is damaged")
-    line, _, data = body.partition(b"\n")
+    line, _, packed = body.partition(b"\n")
     head = _StoredHead.model_validate_json(line)
     if head.key != key.text:
         raise ValueError(f"{file} is about another query")
     least, most = map(int, file.name.removesuffix(_SUFFIX).split("-"))
-    series, at, room = [], 0, _MOST_OF_A_FILE
     for one in head.series:
-        following, size = least, 0
+        following = least
         for first, count in one.runs:
             if first < following or not 0 < count <= most - first:
                 raise ValueError(f"{file} has instants that it is not about")
             following = first + count
-            size += count * _FLOAT_BYTES
-        room -= size
-        unpacked = zlib.decompressobj()
-        try:
-            values = unpacked.decompress(data[at : at + one.bytes], size + 1) if room >= 0 else b""
-        except zlib.error as error:
-            raise ValueError(f"{file} is damaged: {error}") from None
-        if len(values) != size:
-            raise ValueError(f"{file} has other values than it says, or too many")
-        at += one.bytes
-        numbers = array("d", values)
-        if sys.byteorder == "big":
-            numbers.byteswap()
-        series.append(MatrixSeries(one.labels, one.runs, numbers))
+    counts = [sum(count for _, count in one.runs) for one in head.series]
+    values = array("d", _unpacked(packed, sum(counts) * _FLOAT_BYTES))
+    series = [
+        MatrixSeries(one.labels, one.runs, values[end - count : end])
+        for one, count, end in zip(head.series, counts, accumulate(counts), strict=True)
+    ]
     return Matrix(series, tuple(head.warnings))
+
+
+def _unpacked(packed: bytes, size: int) -> bytes:
+    """Return so many bytes.  Raises ValueError where there are others, more or too many."""
+    try:
+        fits = size <= _MOST_OF_A_FILE
+        found = zlib.decompressobj().decompress(packed, size + 1) if fits else b""
+    except zlib.error as error:
+        raise ValueError(f"the values are damaged: {error}") from None
+    if len(found) != size:
+        raise ValueError("there are other values than the head says, or too many")
+    return found
