@@ -42,10 +42,11 @@ def _root(
 
 for command in (
     *(cli.run, cli.validate, migrate.import_, cli.plan, cli.status, cli.explain, cli.history),
-    *(lab.replay, lab.compare, lab.tune, cli.agreement, cli.release, cli.pause, cli.resume),
+    *(lab.replay, lab.tune, cli.agreement, cli.release, cli.pause, cli.resume),
     *(migrate.adopt, lab.test, lab.schema, demo.demo),
 ):
     command.add_to(app)
+lab.replay.add_to(app, former="compare")
 
 
 def main() -> None:

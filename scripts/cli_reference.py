@@ -75,6 +75,7 @@ def sections() -> Iterator[str]:
     contexts = {
         name: command.make_context(name, [], resilient_parsing=True)
         for name, command in root.commands.items()
+        if not command.hidden
     }
     options = {
         name: [

@@ -39,14 +39,18 @@ class Command:
     work: Callable[..., int]
     examples: tuple[str, ...]
 
-    def add_to(self, app: typer.Typer) -> None:
-        """Make it a command of an application; its first line is listed."""
+    def add_to(self, app: typer.Typer, former: str = "") -> None:
+        """Make it a command of an application; its first line is listed, unless by a former name.
+
+        Where its name is a word of Python, the function has _ behind it.
+        """
         line = (self.work.__doc__ or "").partition("\n")[0]
         shown = ", ".join(f"autoscaler {one}" for one in self.examples)
         epilog = f"Example{'s' if len(self.examples) > 1 else ''}: {shown}"
-        # Where the name is a word of Python, the function has _ behind it.
-        name = self.work.__name__.rstrip("_")
-        app.command(name, cls=GroupedCommand, short_help=line, epilog=epilog)(_flat(self.work))
+        name = former or self.work.__name__.rstrip("_")
+        app.command(name, cls=GroupedCommand, short_help=line, epilog=epilog, hidden=bool(former))(
+            _flat(self.work)
+        )
 
 
 def command(*examples: str) -> Callable[[Callable[..., int]], Command]:

@@ -10,45 +10,41 @@ from autoscaler.cli.options import ONE_TARGET, ConfigFile, Output, flag, refuse,
 from autoscaler.lab.options import PolicyTestOptions, RehearsalOptions, ReportOptions, SearchOptions
 
 
-@command("replay -c autoscaler.yaml --from '7d ago'", "replay -c autoscaler.yaml --csv load.csv")
+@command(
+    "replay -c autoscaler.yaml --from '7d ago'",
+    "replay -c autoscaler.yaml --csv load.csv",
+    "replay -c now.yaml -c new.yaml --from '7d ago'",
+)
 def replay(
-    config: ConfigFile, output: Output = "text", *, options: RehearsalOptions, report: ReportOptions
-) -> int:
-    """Replay a time that has passed as this configuration would have gone through it.
-
-    The data are what its Prometheus servers have, what a daemon has recorded, or files. Pods that
-    are created become ready later, readings follow the count, and every decision is that of a
-    daemon. How the load of each metric follows the count is told: as recorded, shared by the pods
-    that are ready, or a queue; --assume states it.
-
-    Ctrl-C leaves what is done.
-
-    Exit codes: 0 rehearsed, 1 some targets could not be, or it was interrupted, 2 bad
-    configuration or arguments.
-    """
-    from autoscaler.lab.replaying import replay as run
-
-    return run(config, options, report, as_json=output == "json")
-
-
-@command("compare -c now.yaml -c new.yaml --from '7d ago'")
-def compare(
     configs: Annotated[
-        list[Path], typer.Option("--config", "-c", metavar="FILE", help="Two of them or more.")
+        list[Path],
+        typer.Option(
+            *("--config", "-c"),
+            metavar="FILE",
+            help="The configuration; of several the others are compared with the first.",
+        ),
     ],
     output: Output = "text",
     *,
     options: RehearsalOptions,
     report: ReportOptions,
 ) -> int:
-    """Replay one time under several configurations, side by side.
+    """Replay a time that has passed as configurations would have gone through it.
 
-    Each measure of each target is told with which is better, and on how many of the days. The
-    demand is counted in pods of the first configuration.
+    The data are what its Prometheus servers have, what a daemon has recorded, or files. Pods that
+    are created become ready later, readings follow the count, and every decision is that of a
+    daemon. How the load of each metric follows the count is told: as recorded, shared by the pods
+    that are ready, or a queue; --assume states it.
 
-    Exit codes: 0 compared, 1 some targets could not be rehearsed, 2 bad configuration or arguments.
+    With several -c they stand side by side: each measure of each target is told with which is
+    better, and on how many of the days. The demand is counted in pods of the first one.
+
+    Ctrl-C leaves what is done of one configuration.
+
+    Exit codes: 0 rehearsed, 1 some targets could not be, or it was interrupted, 2 bad
+    configuration or arguments.
     """
-    from autoscaler.lab.comparing import compare as run
+    from autoscaler.lab.replaying import replay as run
 
     return run(configs, options, report, as_json=output == "json")
 

@@ -1,4 +1,4 @@
-"""The options of `replay`, `compare`, `tune` and `test`."""
+"""The options of `replay`, `tune` and `test`."""
 
 import os
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What `replay`, `compare` and `tune` have in common: which data, which targets, which time."""
+"""What `replay` and `tune` have in common: which data, which targets, which time."""
 
 import math
 import sys

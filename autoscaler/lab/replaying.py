@@ -1,27 +1,46 @@
-"""`autoscaler replay`: what a configuration would have done in a time that has passed."""
+"""`autoscaler replay`: what configurations would have done in a time that has passed.
 
+Of several it tells how each compares with the first, side by side.
+"""
+
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from autoscaler.cli.output import aligned, print_text
+from pydantic.alias_generators import to_camel
+
+from autoscaler.cli.output import CommandError, aligned, print_text
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
-from autoscaler.lab.engine.outcome import Explain
-from autoscaler.lab.engine.rehearse import own_reason, rehearse
+from autoscaler.lab.engine.comparison import (
+    LEAST_DAYS,
+    MeasureComparison,
+    Side,
+    compared_days,
+    total,
+)
+from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.outcome import Explain, TargetOutcome
+from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, own_reason, rehearse
 from autoscaler.lab.options import RehearsalOptions, ReportOptions
 from autoscaler.lab.rehearsing import plan_of, progress_bar
 from autoscaler.lab.rendering import (
     MEASURES,
+    MeasureText,
     RehearsalAnswer,
     RehearsedTarget,
     answer_of,
+    day_counts_document,
     measure_text,
     told_measures,
 )
-from autoscaler.lab.report_page import refuse_to_overwrite, write_report
+from autoscaler.lab.report_page import ComparisonTable, refuse_to_overwrite, write_report
 from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.wording import counted
 
@@ -30,35 +49,73 @@ _EXPLAINED_TARGETS = 20
 _IN_FULL = 5
 """So many targets are told with all their measures; of more each has a line."""
 _GAP = "  "
+_ALL = "all targets"
 
 
-def replay(file: Path, options: RehearsalOptions, report: ReportOptions, *, as_json: bool) -> int:
-    """Replay the targets of a configuration, and print what came of it; return the exit code.
+def replay(
+    files: Sequence[Path], options: RehearsalOptions, report: ReportOptions, *, as_json: bool
+) -> int:
+    """Replay the targets of configurations, and print what came of it; return the exit code.
 
     The code is 1 if some could not be rehearsed, or an interrupt has ended it before its end.
     """
-    config = load(file, namespace_or_anywhere)
     refuse_to_overwrite(report)
+    configs = [load(file, namespace_or_anywhere) for file in files]
+    done: list[Rehearsal] = []
     with ExitStack() as stack:
-        plan = plan_of(config, options, stack)
-        few = len(plan.targets) <= _EXPLAINED_TARGETS
-        explain: Explain = (lambda step: verdict(step.result)) if few else own_reason
-        tell = stack.enter_context(progress_bar(plan.begin, plan.end, "replay"))
-        done = rehearse(plan, options.processes, tell, explain)
-    answer = answer_of(done)
-    write_report({"rehearsed": answer}, f"Replay of {file.name}", report)
-    if as_json:
-        sys.stdout.write(answer.encoded().decode() + "\n")
-        for one in answer.targets:
-            if one.unlisted_changes:
-                listed = f"{len(one.changes):,} of {one.measures.changes:,} changes"
-                print(f"{one.target}: the first {listed} are listed", file=sys.stderr)
+        plans = [plan_of(configs[0], options, stack)]
+        span = plans[0].begin, plans[0].end
+        plans += [plan_of(config, options, stack, span) for config in configs[1:]]
+        for file, plan in zip(files, _comparable(plans), strict=True):
+            few = len(plan.targets) <= _EXPLAINED_TARGETS
+            explain: Explain = (lambda step: verdict(step.result)) if few else own_reason
+            with progress_bar(plan.begin, plan.end, str(file)) as tell:
+                done.append(rehearse(plan, options.processes, tell, explain))
+            if done[-1].end < plan.end:
+                break
+    cut_short = done[-1].end < span[1]
+    if len(files) == 1:
+        _tell_one(answer_of(done[0]), f"Replay of {files[0].name}", report, as_json=as_json)
+    elif cut_short:
+        raise CommandError("interrupted: what was not rehearsed to its end is not compared")
     else:
-        print_text("\n".join(lines_of(answer)))
-    cut_short = done.end < plan.end
+        _Comparison(files, plans, done).tell(report, as_json=as_json)
     if cut_short:
-        print(f"interrupted: rehearsed as far as {rfc3339(done.end)}", file=sys.stderr)
-    return 1 if done.refused or cut_short else 0
+        print(f"interrupted: rehearsed as far as {rfc3339(done[0].end)}", file=sys.stderr)
+    return 1 if cut_short or any(one.refused for one in done) else 0
+
+
+def _comparable(plans: Sequence[RehearsalPlan]) -> Sequence[RehearsalPlan]:
+    """Return several plans with what all have, and the demand in pods of the first one."""
+    if len(plans) == 1:
+        return plans
+    common = set.intersection(*({one.key for one in plan.targets} for plan in plans))
+    if not common:
+        raise CommandError("the configurations have no target in common")
+    yardstick = plans[0].yardstick()
+    return [
+        replace(
+            plan,
+            targets=[target for target in plan.targets if target.key in common],
+            per_pod=yardstick,
+        )
+        for plan in plans
+    ]
+
+
+# -- one ------------------------------------------------------------------------------------------
+
+
+def _tell_one(answer: RehearsalAnswer, title: str, report: ReportOptions, *, as_json: bool) -> None:
+    write_report({"rehearsed": answer}, title, report)
+    if not as_json:
+        print_text("\n".join(lines_of(answer)))
+        return
+    sys.stdout.write(answer.encoded().decode() + "\n")
+    for one in answer.targets:
+        if one.unlisted_changes:
+            listed = f"{len(one.changes):,} of {one.measures.changes:,} changes"
+            print(f"{one.target}: the first {listed} are listed", file=sys.stderr)
 
 
 def lines_of(answer: RehearsalAnswer) -> Iterator[str]:
@@ -69,7 +126,7 @@ def lines_of(answer: RehearsalAnswer) -> Iterator[str]:
         yield f"not rehearsed: {sentence}"
     if len(answer.targets) > _IN_FULL:
         yield ""
-        yield from _table(answer.targets)
+        yield from _targets_table(answer.targets)
         return
     for target in answer.targets:
         yield ""
@@ -102,7 +159,7 @@ def _gaps(one: RehearsedTarget) -> Iterator[str]:
         yield f"the recorded pods were at their capacity for {lasts}: there may have been more work"
 
 
-def _table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
+def _targets_table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
     """Yield a line for each target."""
     chosen = ("tau_under", "theta_under", "theta_over", "replica_hours", "changes")
     measures = [one for one in MEASURES if one.field in chosen]
@@ -113,3 +170,169 @@ def _table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
         cells = (measure_text(one, getattr(target.measures, one.field)) for one in measures)
         rows.append((target.target, *cells, hours))
     yield from aligned(rows)
+
+
+# -- several ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """The rehearsals of several files of one time, each of which is compared with the first."""
+
+    files: Sequence[Path]
+    plans: Sequence[RehearsalPlan]
+    done: Sequence[Rehearsal]
+
+    def tell(self, report: ReportOptions, *, as_json: bool) -> None:
+        """Write the report, and print the comparison."""
+        if report.report is not None:
+            write_report(self._answers, "Configurations compared", report, self._tables())
+        if as_json:
+            print(json.dumps(self._document(), indent=2))
+        else:
+            print_text("\n".join(self._lines()))
+
+    @cached_property
+    def _answers(self) -> Mapping[str, RehearsalAnswer]:
+        return {str(file): answer_of(one) for file, one in zip(self.files, self.done, strict=True)}
+
+    def _lines(self) -> Iterator[str]:
+        files, begin, end = self.files, self.done[0].begin, self.done[0].end
+        yield f"{rfc3339(begin)} to {rfc3339(end)}, {duration(end - begin)}"
+        yield (
+            f"the demand is counted in pods of {files[0]}: what its targets ask of a pod, or the "
+            "capacity that is assumed"
+        )
+        for key, having in self._not_in_all().items():
+            yield f"not compared: {key} is only in {' and '.join(having)}"
+        for file, one in zip(files, self.done, strict=True):
+            yield from (f"not rehearsed: {file}: {sentence}" for sentence in one.refused)
+        for file, groups in self._pairs():
+            yield ""
+            yield f"{files[0]} -> {file}"
+            for name, compared in groups.items():
+                yield f"{_GAP}{name}"
+                yield from _table(compared)
+
+    def _not_in_all(self) -> dict[str, list[str]]:
+        """Return the targets that only some configurations have, and which have them."""
+        having: dict[str, list[str]] = {}
+        for file, plan in zip(self.files, self.plans, strict=True):
+            for target in plan.targets:
+                having.setdefault(target.key, []).append(str(file))
+        return {key: some for key, some in having.items() if len(some) < len(self.files)}
+
+    def _pairs(self) -> Iterator[tuple[Path, dict[str, tuple[MeasureComparison, ...]]]]:
+        """Yield each other file with how it compares with the first: all targets, then each."""
+        first = {one.key: one for one in self.done[0].outcomes}
+        for file, other in zip(self.files[1:], self.done[1:], strict=True):
+            second = {one.key: one for one in other.outcomes}
+            keys = [key for key in first if key in second]
+            groups = {key: _compared([first[key]], [second[key]]) for key in keys}
+            if len(keys) > 1:
+                every = _compared([first[key] for key in keys], [second[key] for key in keys])
+                groups = {_ALL: every, **groups}
+            yield file, groups
+
+    def _tables(self) -> dict[str, list[ComparisonTable]]:
+        """Return what the report shows of each target, and by an empty key of all of them."""
+        tables: dict[str, list[ComparisonTable]] = defaultdict(list)
+        for file, groups in self._pairs():
+            for name, compared in groups.items():
+                chances = [one.by_days.chance for one in compared]
+                rows = [
+                    (*row, "" if chance is None else f"{chance:.2%}")
+                    for row, chance in zip(_rows(compared), chances, strict=True)
+                ]
+                title = f"{self.files[0]} -> {file}"
+                key, title = ("", f"{title}, {_ALL}") if name == _ALL else (name, title)
+                tables[key].append(ComparisonTable(title, rows))
+        return tables
+
+    def _document(self) -> dict[str, object]:
+        comparisons = []
+        for file, groups in self._pairs():
+            told = {name: list(map(_measure, compared)) for name, compared in groups.items()}
+            every = told.pop(_ALL, None)
+            pair: dict[str, object] = {"first": str(self.files[0]), "second": str(file)}
+            pair["targets"] = told
+            comparisons.append(pair if every is None else {**pair, "allTargets": every})
+        return {
+            "comparisons": comparisons,
+            "notInAll": self._not_in_all(),
+            "rehearsals": {file: answer.document() for file, answer in self._answers.items()},
+        }
+
+
+def _compared(
+    ones: Sequence[TargetOutcome], others: Sequence[TargetOutcome]
+) -> tuple[MeasureComparison, ...]:
+    def days(of: Sequence[TargetOutcome]) -> list[Measures]:
+        return [total(day) for day in zip(*(one.days for one in of), strict=False)]
+
+    return compared_days(
+        total(one.measures for one in ones),
+        total(one.measures for one in others),
+        days(ones),
+        days(others),
+    )
+
+
+def _rows(compared: Sequence[MeasureComparison]) -> list[tuple[str, ...]]:
+    """Return of each measure its heading, both values, their difference, the verdict, the days."""
+    headings = {one.field: one for one in MEASURES}
+    return [
+        (
+            measure.heading,
+            measure_text(measure, one.first),
+            measure_text(measure, one.second),
+            _difference(measure, one),
+            *_verdict(one),
+        )
+        for one in compared
+        for measure in (headings[one.field],)
+    ]
+
+
+def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
+    """Yield a line for each measure."""
+    rows = _rows(compared)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for heading, first, second, difference, better, surety in rows:
+        numbers = f"{first.rjust(widths[1])} -> {second.rjust(widths[2])}"
+        line = f"{2 * _GAP}{heading.ljust(widths[0])}{_GAP}{numbers}{_GAP}"
+        line += f"{difference.rjust(widths[3])}{_GAP}{better.ljust(widths[4])}{_GAP}{surety}"
+        yield line.rstrip()
+
+
+def _difference(measure: MeasureText, one: MeasureComparison) -> str:
+    if one.first is None or one.second is None:
+        return "-"
+    difference = one.second - one.first
+    sign = "+" if difference > 0 else "-" if difference < 0 else ""
+    return f"{sign}{measure_text(measure, abs(difference))}"
+
+
+def _verdict(one: MeasureComparison) -> tuple[str, str]:
+    """Say which is better, on how many days it was so, and whether that may be chance."""
+    days, side = one.by_days, one.verdict
+    if side in {Side.EQUAL, Side.UNKNOWN}:
+        return "", ""
+    if days.days < LEAST_DAYS:
+        whole = "one day" if days.days == 1 else f"{days.days} days"
+        return side.value, f"{whole}: not sure"
+    same = days.better if side is Side.BETTER else days.worse
+    told = f"on {same} of {days.days} days"
+    if days.chance is None:
+        return side.value, f"{told}; too few differ to be sure"
+    return side.value, told if days.sure else f"{told}, which may be chance"
+
+
+def _measure(one: MeasureComparison) -> dict[str, object]:
+    return {
+        "measure": to_camel(one.field),
+        "first": one.first,
+        "second": one.second,
+        "verdict": one.verdict.value,
+        **day_counts_document(one.by_days),
+    }

@@ -1,4 +1,4 @@
-"""`autoscaler compare` as its users see it."""
+"""`autoscaler replay` of several configurations as its users see it."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def both(tmp_path: Path) -> Configs:
 
 
 def compared(one: Path, other: Path, csv: Path, *more: str) -> tuple[int, str, str]:
-    return ran("compare", "-c", str(one), "-c", str(other), "--csv", str(csv), *more)
+    return ran("replay", "-c", str(one), "-c", str(other), "--csv", str(csv), *more)
 
 
 def test_which_is_better_is_told_by_days(both: Configs, tmp_path: Path) -> None:
@@ -105,11 +105,17 @@ def test_a_time_that_counts_from_now_is_one_for_all(both: Configs, tmp_path: Pat
     assert len({each["from"] for each in json.loads(out)["rehearsals"].values()}) == 1
 
 
+def test_the_former_name_does_the_same(both: Configs, tmp_path: Path) -> None:
+    one, other = both
+    file = samples(tmp_path, 1, wave)
+    former = ran("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
+    assert former == compared(one, other, file)
+    assert "compare" not in ran("--help")[1]
+
+
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8", "api")
     file = samples(tmp_path, 1, wave)
-    told = ran("compare", "-c", str(one), "--csv", str(file))
-    assert told == (2, "", "name two configurations or more, each with -c\n")
     told = compared(one, other, file)
     assert told == (1, "", "the configurations have no target in common\n")
     code, _, err = compared(one, one, file, "--report", str(file))
