@@ -12,9 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES
 from autoscaler.demo.apiserver.server import ApiServer
-from autoscaler.demo.apiserver.store import ObjectStore
+from autoscaler.demo.apiserver.store import DEPLOYMENTS, NAMESPACES, ObjectStore
 from autoscaler.demo.apiserver.verbs import ApiAnswer, ApiRequest, Verbs, WatchEvents
 from benchmarks import daemon, fleet
 from benchmarks.bed import SeriesBed

@@ -8,8 +8,7 @@ from autoscaler import clock
 from autoscaler.demo.apiserver import deployment
 from autoscaler.demo.children import DemoError
 from autoscaler.demo.queue import Workers
-from autoscaler.demo.services import Service
-from autoscaler.demo.story import DEPLOYMENT
+from autoscaler.demo.story import DEPLOYMENT, Service
 from autoscaler.kubernetes import Api, Failure
 
 _REQUEST = 10.0

@@ -7,8 +7,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from autoscaler import clock
 from autoscaler.demo.children import Ticking
-from autoscaler.demo.services import CPU, LOAD, WEB, loads, web_cores
-from autoscaler.demo.story import METRIC, QUEUE, Story
+from autoscaler.demo.story import CPU, LOAD, METRIC, QUEUE, WEB, Story, loads, web_cores
 
 _TICK = 0.25
 

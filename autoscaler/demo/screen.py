@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from autoscaler.demo.daemon import LogLine
+from autoscaler.demo.children import LogLine
 from autoscaler.demo.queue import QueueState, Workers
 from autoscaler.demo.story import Story
 

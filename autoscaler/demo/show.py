@@ -14,16 +14,21 @@ from typing import NamedTuple
 from rich.console import Console
 
 from autoscaler import clock
-from autoscaler.demo import daemon, prometheus
 from autoscaler.demo.apiserver import StandInCluster
-from autoscaler.demo.children import DemoError
-from autoscaler.demo.daemon import DemoDaemon, ServedCluster
+from autoscaler.demo.children import (
+    DemoDaemon,
+    DemoError,
+    Prometheus,
+    ServedCluster,
+    daemon_config,
+    find_binary,
+    run_daemon,
+    run_prometheus,
+)
 from autoscaler.demo.fleet import Fleet
-from autoscaler.demo.prometheus import Prometheus
 from autoscaler.demo.queue import Exporter, RunningQueue, Traffic
 from autoscaler.demo.screen import Progress, Show, live, plain
-from autoscaler.demo.services import services
-from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story
+from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story, services
 from autoscaler.kubernetes import ConnectError, find_api_server
 from autoscaler.persistence.temporary_folders import temporary_folder
 
@@ -80,7 +85,7 @@ def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool
     """
     story, regions = options.story, options.regions
     progress = {region.name: Progress() for region in regions}
-    binary = prometheus.find_binary()
+    binary = find_binary()
 
     def say(text: str) -> None:
         console.print(text, markup=False, soft_wrap=True)
@@ -119,12 +124,12 @@ def _start_parts(
         queues[cluster.region.name] = queue
         scraped.append((exporter.address, cluster.region.labels))
     say(f"Starting Prometheus, which scrapes the {'queue' if len(queues) == 1 else 'queues'} ...")
-    server = stack.enter_context(prometheus.running(binary, folder / "prometheus", scraped, stop))
+    server = stack.enter_context(run_prometheus(binary, folder / "prometheus", scraped, stop))
     if stop.is_set():
         return None
     say(f"Prometheus is at {server.url} while the demo lasts. Starting the autoscaler ...")
-    document = daemon.config(options.story, server.url, clusters)
-    process = stack.enter_context(daemon.running(document, clusters, folder / "autoscaler", stop))
+    document = daemon_config(options.story, server.url, clusters)
+    process = stack.enter_context(run_daemon(document, clusters, folder / "autoscaler", stop))
     say(f"The pages of the autoscaler are at {process.url} while the demo lasts.")
     return _RunningParts(queues, server, process)
 

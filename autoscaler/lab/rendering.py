@@ -6,8 +6,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from autoscaler.core.text import duration
-from autoscaler.lab.engine.comparison import DayCounts
-from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.measures import DayCounts, Measures
 from autoscaler.lab.engine.outcome import TargetOutcome
 from autoscaler.lab.engine.rehearse import Rehearsal
 from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence, Text

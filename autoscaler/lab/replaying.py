@@ -18,14 +18,14 @@ from autoscaler.cli.output import CommandError, aligned, print_text
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
-from autoscaler.lab.engine.comparison import (
+from autoscaler.lab.engine.measures import (
     LEAST_DAYS,
     MeasureComparison,
+    Measures,
     Side,
     compared_days,
     total,
 )
-from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.outcome import Explain, TargetOutcome
 from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, own_reason, rehearse
 from autoscaler.lab.options import RehearsalOptions, ReportOptions

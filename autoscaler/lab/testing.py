@@ -20,10 +20,9 @@ from autoscaler.core.text import printable
 from autoscaler.file_contents import write_output
 from autoscaler.lab.options import PolicyTestOptions
 from autoscaler.lab.policy_tests.expectations import Unmet, desired_of, proposal_of, unmet
-from autoscaler.lab.policy_tests.kept_world import TargetRun, TooLargeTestError
 from autoscaler.lab.policy_tests.loading import PolicyTestFile, load_tests
-from autoscaler.lab.policy_tests.running import PolicyTestRun, run
-from autoscaler.lab.policy_tests.series_names import ReadyTest
+from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun, TooLargeTestError, run
+from autoscaler.lab.policy_tests.settings import ReadyTest
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import QuerySource

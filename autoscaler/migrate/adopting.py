@@ -27,21 +27,19 @@ from autoscaler.kubernetes.failures import Failure
 from autoscaler.migrate import adoption_text
 from autoscaler.migrate.moving import (
     AGAIN,
+    HPA_KIND,
+    PAUSED_REPLICAS,
     Move,
     Other,
+    ReplacedAutoscalers,
     Situation,
     as_autoscaler,
+    is_same,
+    may_sleep,
     named,
     verdict_of,
 )
 from autoscaler.migrate.options import Wishes
-from autoscaler.migrate.replaced import (
-    HPA_KIND,
-    PAUSED_REPLICAS,
-    ReplacedAutoscalers,
-    is_same,
-    may_sleep,
-)
 from autoscaler.transport.retries import FOR_A_COMMAND
 
 _BACKUP = "replaced"

@@ -9,8 +9,18 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import JsonObject
 from autoscaler.kubernetes.autoscalers import KEDA_KIND, hpa_of
-from autoscaler.migrate.moving import Move, Other, Situation, as_autoscaler, named, verdict_of
-from autoscaler.migrate.replaced import HPA_KIND, PAUSED, may_sleep, returns_by
+from autoscaler.migrate.moving import (
+    HPA_KIND,
+    PAUSED,
+    Move,
+    Other,
+    Situation,
+    as_autoscaler,
+    may_sleep,
+    named,
+    returns_by,
+    verdict_of,
+)
 from autoscaler.rendering import wording
 from autoscaler.rendering.hpa import hpa_text
 

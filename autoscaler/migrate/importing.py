@@ -25,8 +25,7 @@ from autoscaler.migrate.configuration import configuration_of
 from autoscaler.migrate.conversion import Conversion, Imported, ImportState, SeriesError, convert
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.import_report import ImportReport
-from autoscaler.migrate.manifests import ImportSources, Manifest
-from autoscaler.migrate.manifests_of_cluster import ClusterManifests
+from autoscaler.migrate.manifests import ClusterManifests, ImportSources, Manifest
 from autoscaler.migrate.options import ImportOptions
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND

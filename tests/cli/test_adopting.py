@@ -16,9 +16,8 @@ from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.config import shards
 from autoscaler.migrate import adopting, adoption_text, moving
 from autoscaler.migrate.adopting import adopt
-from autoscaler.migrate.moving import Move, Other
+from autoscaler.migrate.moving import Move, Other, Replaced, ReplacedAutoscalers
 from autoscaler.migrate.options import Wishes
-from autoscaler.migrate.replaced import Replaced, ReplacedAutoscalers
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Json
 from tests.worlds.daemon import DaemonProcess, Document

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from autoscaler.lab.engine.tuning import TuningSpace
-from autoscaler.lab.tuning_text import space_document
+from autoscaler.lab.tuning import space_document
 from tests.cli.rehearsed_files import DAY, Load, config, samples, space, wave
 from tests.cli.test_commands import ran
 from tests.narrowing import instance, known

@@ -11,7 +11,7 @@ import requests
 import yaml
 
 from autoscaler.demo.apiserver import StandInCluster, deployment
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
+from autoscaler.demo.apiserver.store import DEPLOYMENTS, NAMESPACES, PODS
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.waiting import wait_until
 

@@ -4,8 +4,14 @@ import pytest
 
 from autoscaler.demo.apiserver import deployment
 from autoscaler.demo.apiserver.controllers import Controllers
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, PODS, KubeObject, is_ready, meta
-from autoscaler.demo.apiserver.store import ObjectStore
+from autoscaler.demo.apiserver.store import (
+    DEPLOYMENTS,
+    PODS,
+    KubeObject,
+    ObjectStore,
+    is_ready,
+    meta,
+)
 
 START = 1_800_000_000.0
 

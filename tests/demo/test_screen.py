@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from autoscaler.demo.children import Child
-from autoscaler.demo.daemon import DemoDaemon, LogLine
+from autoscaler.demo.children import Child, DemoDaemon, LogLine
 from autoscaler.demo.queue import QueueState, Workers
 from autoscaler.demo.screen import Progress, bars, picture, plain
 from autoscaler.demo.story import STORY

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster, deployment
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
+from autoscaler.demo.apiserver.store import DEPLOYMENTS, NAMESPACES, PODS
 from benchmarks.processes import status
 from tests.worlds.certificates import KeyPair, of_loopback, self_signed
 from tests.worlds.controlplane.credentials import kubeconfig

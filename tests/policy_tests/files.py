@@ -5,9 +5,8 @@ from pathlib import Path
 
 from autoscaler.config import ConfigError
 from autoscaler.lab.policy_tests.expectations import Unmet, unmet
-from autoscaler.lab.policy_tests.kept_world import TargetRun
 from autoscaler.lab.policy_tests.loading import PolicyTestFile, load_tests
-from autoscaler.lab.policy_tests.running import PolicyTestRun, run
+from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun, run
 
 QUEUE = """\
 queries: {queue: sum(queue_length)}

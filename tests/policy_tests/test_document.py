@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from autoscaler.config.models import fields_by_key
-from autoscaler.lab.policy_tests.checks import MOST_REPLICAS, MOST_SYNCS
+from autoscaler.lab.policy_tests.loading import MOST_REPLICAS, MOST_SYNCS
 from autoscaler.lab.policy_tests.settings import (
     Expectation,
     LimitReason,

@@ -17,8 +17,7 @@ from autoscaler.core import contention, decision, status
 from autoscaler.core.classification import State
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey
-from autoscaler.lab.policy_tests.checks import EVENTS
-from autoscaler.lab.policy_tests.loading import load_tests
+from autoscaler.lab.policy_tests.loading import EVENTS, load_tests
 from autoscaler.lab.policy_tests.settings import TESTS, LimitReason, StateName
 from autoscaler.lab.series_notation import Ramp
 from tests.config.schemas import validator

@@ -11,12 +11,11 @@ from pydantic import JsonValue
 
 from autoscaler.config import ConfigError
 from autoscaler.config.documents import Location, Value, read
-from autoscaler.lab.policy_tests import kept_world
+from autoscaler.lab.policy_tests import running
 from autoscaler.lab.policy_tests.expectations import unmet
-from autoscaler.lab.policy_tests.kept_world import TooLargeTestError
 from autoscaler.lab.policy_tests.loading import load_tests
-from autoscaler.lab.policy_tests.running import run
-from autoscaler.lab.policy_tests.series_names import ReadyTest
+from autoscaler.lab.policy_tests.running import TooLargeTestError, run
+from autoscaler.lab.policy_tests.settings import ReadyTest
 from tests.config.test_robustness import VALUES, places, with_value
 from tests.policy_tests.files import WEB, ran
 
@@ -89,7 +88,7 @@ def test_the_document_holds_every_key(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_world, "MOST_SAMPLES_OF_PODS", 100)
+    monkeypatch.setattr(running, "MOST_SAMPLES_OF_PODS", 100)
     test = "start: {replicas: 30}\nseries: {rps: 10x20}\nnever: {above: 50}"
     with pytest.raises(TooLargeTestError, match="reads more than 100 samples of pods: let it be"):
         ran(tmp_path, test, WEB)

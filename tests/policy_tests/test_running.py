@@ -7,7 +7,7 @@ import pytest
 from autoscaler.core.observation import Gap, GapKind, Values
 from autoscaler.core.step import Step
 from autoscaler.lab.policy_tests.expectations import limits_of, proposal_of
-from autoscaler.lab.policy_tests.kept_world import TargetRun
+from autoscaler.lab.policy_tests.running import TargetRun
 from tests.narrowing import known
 from tests.policy_tests.files import QUEUE, TWO_OF_A_QUEUE, WEB, counts, only, ran
 

@@ -2,8 +2,14 @@
 
 import pytest
 
-from autoscaler.lab.engine.comparison import DayCounts, Side, compared_days, sign_test, total
-from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.measures import (
+    DayCounts,
+    Measures,
+    Side,
+    compared_days,
+    sign_test,
+    total,
+)
 from tests.rehearsal.fleets import measures
 
 DAY = measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)

@@ -8,17 +8,17 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 
-from autoscaler.demo.apiserver.objects import (
+from autoscaler.demo.apiserver.store import (
     DEPLOYMENTS,
     PODS,
     KubeObject,
+    ObjectStore,
     if_there,
     is_ready,
     key,
     meta,
     timestamp,
 )
-from autoscaler.demo.apiserver.store import ObjectStore
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _OF_REPLICA_SETS = "7d9fbb8c4d"

@@ -14,8 +14,7 @@ import yaml
 
 from autoscaler import clock
 from autoscaler.demo.apiserver.controllers import Controllers
-from autoscaler.demo.apiserver.objects import NoSuchPath, Refused
-from autoscaler.demo.apiserver.store import ObjectStore
+from autoscaler.demo.apiserver.store import NoSuchPath, ObjectStore, Refused
 from autoscaler.demo.apiserver.verbs import ApiAnswer, Verbs, WatchEvents, parse
 
 _MOST_BYTES = 3 * 1024 * 1024

@@ -7,14 +7,16 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from autoscaler import clock
 from autoscaler.core import selectors
-from autoscaler.demo.apiserver.objects import (
+from autoscaler.demo.apiserver.store import (
     DEPLOYMENTS,
     NAMESPACES,
     RESOURCES,
     KubeObject,
     NoSuchPath,
+    ObjectStore,
     Refused,
     ServedResource,
+    StoreChange,
     bad_request,
     if_there,
     key,
@@ -23,7 +25,6 @@ from autoscaler.demo.apiserver.objects import (
     refused_object,
     typed,
 )
-from autoscaler.demo.apiserver.store import ObjectStore, StoreChange
 from autoscaler.kubernetes.discovery import selector_text
 
 Selection = Callable[[KubeObject | None], bool]

@@ -23,8 +23,7 @@ from autoscaler.core.spec import (
     SelectPolicy,
 )
 from autoscaler.core.target import Target
-from autoscaler.lab.engine.comparison import DayCounts, counted_days, total
-from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.measures import DayCounts, Measures, counted_days, total
 
 _FACTORS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
 _WINDOWS = (0.0, 60.0, 120.0, 300.0, 600.0)

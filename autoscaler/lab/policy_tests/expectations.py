@@ -15,8 +15,7 @@ from autoscaler.core.decision import TOO_FEW, Decision, Zone
 from autoscaler.core.status import OWN_REASONS
 from autoscaler.core.step import Step
 from autoscaler.lab.engine.building import is_called
-from autoscaler.lab.policy_tests.kept_world import TargetRun
-from autoscaler.lab.policy_tests.running import PolicyTestRun
+from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun
 from autoscaler.lab.policy_tests.settings import Expectation, Never
 from autoscaler.rendering import reasons, wording
 

@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.failures import Failure
-from autoscaler.migrate.manifests_of_cluster import ClusterManifests
+from autoscaler.migrate.manifests import ClusterManifests
 
 DENIED = Failure("configmaps is forbidden", status=403)
 ABSENT = Failure("not found", status=404)

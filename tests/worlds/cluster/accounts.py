@@ -12,9 +12,8 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.demo.apiserver import deployment
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, LEASES, NAMESPACES
 from autoscaler.demo.apiserver.server import ApiServer
-from autoscaler.demo.apiserver.store import ObjectStore
+from autoscaler.demo.apiserver.store import DEPLOYMENTS, LEASES, NAMESPACES, ObjectStore
 from autoscaler.demo.apiserver.verbs import ApiAnswer, ApiRequest, Verbs, WatchEvents
 from tests.worlds.cluster.cluster import ClusterUnderTest
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
+from autoscaler.demo.apiserver.store import DEPLOYMENTS, NAMESPACES, PODS
 from tests.worlds.controlplane import workloads
 from tests.worlds.daemon import DaemonProcess, write_config
 from tests.worlds.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, configuration
