@@ -7,26 +7,9 @@ from pydantic import Field
 
 from autoscaler.core.text import duration
 from autoscaler.lab.engine.measures import DayCounts, Measures
-from autoscaler.lab.engine.outcome import TargetOutcome
+from autoscaler.lab.engine.outcome import Reason, RehearsedChange, TargetOutcome
 from autoscaler.lab.engine.rehearse import Rehearsal
 from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence, Text
-
-
-class RehearsedChangeAnswer(AnswerModel):
-    """A change of the count."""
-
-    time: ExactInstant
-    before: int
-    after: int
-    text: Sentence
-    """Why."""
-
-
-class ReasonAnswer(AnswerModel):
-    """Why the count was as it was, from a time on."""
-
-    time: ExactInstant
-    text: Sentence
 
 
 class RehearsedLines(AnswerModel):
@@ -75,11 +58,11 @@ class RehearsedTarget(AnswerModel):
     """For so long a metric had no proposal."""
     censored_seconds: float
     """For so long the recorded pods were at their capacity: there may have been more work."""
-    changes: tuple[RehearsedChangeAnswer, ...]
+    changes: tuple[RehearsedChange, ...]
     """The first ones."""
     unlisted_changes: int = 0
     """How many later changes are counted and not listed."""
-    reasons: tuple[ReasonAnswer, ...]
+    reasons: tuple[Reason, ...]
     lines: RehearsedLines
 
 
@@ -117,23 +100,14 @@ def by_change(outcomes: Iterable[TargetOutcome]) -> list[TargetOutcome]:
 def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
     names = [name for name in RehearsedLines.model_fields if name != "times"]
     lines = {name: tuple(getattr(part, name) for part in one.parts) for name in names}
+    same = {name: getattr(one, name) for name in RehearsedTarget.model_fields if hasattr(one, name)}
     return RehearsedTarget(
         target=one.key,
-        begin=one.begin,
-        end=one.end,
         models=dict(rehearsal.models.get(one.key, ())),
         assumed=rehearsal.assumed.get(one.key, ()),
-        first_replicas=one.first_replicas,
-        last_replicas=one.last_replicas,
-        measures=one.measures,
-        ran=one.ran,
-        days=one.days,
-        failed_seconds=one.failed_seconds,
-        censored_seconds=one.censored_seconds,
-        changes=tuple(RehearsedChangeAnswer(**each._asdict()) for each in one.changes),
         unlisted_changes=one.measures.changes - len(one.changes),
-        reasons=tuple(ReasonAnswer(**each._asdict()) for each in one.reasons),
         lines=RehearsedLines(times=tuple(part.begin for part in one.parts), **lines),
+        **same,
     )
 
 

@@ -7,7 +7,7 @@ needs no further rehearsal.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
@@ -128,14 +128,14 @@ def applied_to(target: Target, space: TuningSpace, choice: Choice) -> Target:
         return target
     spec = target.spec
 
-    def value(name: str) -> object:
+    def value(name: str) -> Any:
         return getattr(space, name)[choice[name]] if name in choice else None
 
     factor, least = value("target_factors"), value("min_replicas")
-    if isinstance(factor, float) and factor != 1.0:
+    if factor is not None and factor != 1.0:
         metrics = tuple(with_target(metric, factor) for metric in spec.metrics)
         spec = replace(spec, metrics=metrics)
-    if isinstance(least, int):
+    if least is not None:
         spec = replace(spec, min_replicas=min(least, spec.max_replicas))
     return replace(target, spec=replace(spec, behavior=_behavior(spec, value)))
 
@@ -158,39 +158,38 @@ def with_target(metric: MetricSpec, factor: float) -> MetricSpec:
     )
 
 
-def _behavior(spec: HorizontalPodAutoscalerSpec, value: Callable[[str], object]) -> Behavior | None:
+def _behavior(spec: HorizontalPodAutoscalerSpec, value: Callable[[str], Any]) -> Behavior | None:
     if all(value(name) is None for name in _OF_BEHAVIOR):
         return spec.behavior
     usual = spec.behavior or Behavior(
         ScalingRules(0, SelectPolicy.MAX, (_pods(_LEAST_PODS, 15), _percent(100, 15))),
         ScalingRules(None, SelectPolicy.MAX, (_percent(100, 15),)),
     )
-    up_percent, down_percent = value("scale_up_percents"), value("scale_down_percents")
-    up: tuple[ScalingPolicy, ...] | None = None
-    down: tuple[ScalingPolicy, ...] | None = None
-    if isinstance(up_percent, int):
-        up = (_pods(_LEAST_PODS, _POLICY_SECONDS), _percent(up_percent, _POLICY_SECONDS))
-    if isinstance(down_percent, int):
-        down = (_percent(down_percent, _POLICY_SECONDS),)
-    tolerance = value("tolerances")
+    more = (_pods(_LEAST_PODS, _POLICY_SECONDS),)
     return Behavior(
-        _rules(usual.scale_up, value("scale_up_windows"), up, tolerance),
-        _rules(usual.scale_down, value("scale_down_windows"), down, tolerance),
+        _rules(usual.scale_up, value, "scale_up", more),
+        _rules(usual.scale_down, value, "scale_down"),
     )
 
 
 def _rules(
     usual: ScalingRules,
-    window: object,
-    policies: tuple[ScalingPolicy, ...] | None,
-    tolerance: object,
+    value: Callable[[str], Any],
+    direction: str,
+    more: tuple[ScalingPolicy, ...] = (),
 ) -> ScalingRules:
-    return ScalingRules(
-        round(window) if isinstance(window, float) else usual.stabilization_window_seconds,
-        usual.select_policy if policies is None else SelectPolicy.MAX,
-        usual.policies if policies is None else policies,
-        tolerance if isinstance(tolerance, float) else usual.tolerance,
-    )
+    """Return the rules of a direction; ``more`` policies stand before the percentage."""
+    window, percent = value(f"{direction}_windows"), value(f"{direction}_percents")
+    tolerance = value("tolerances")
+    changed: dict[str, Any] = {}
+    if window is not None:
+        changed["stabilization_window_seconds"] = round(window)
+    if percent is not None:
+        policies = (*more, _percent(percent, _POLICY_SECONDS))
+        changed |= {"select_policy": SelectPolicy.MAX, "policies": policies}
+    if tolerance is not None:
+        changed["tolerance"] = tolerance
+    return replace(usual, **changed)
 
 
 def _percent(percent: int, seconds: int) -> ScalingPolicy:
