@@ -79,7 +79,7 @@ def replay(
     elif cut_short:
         raise CommandError("interrupted: what was not rehearsed to its end is not compared")
     else:
-        _Comparison(files, plans, done).tell(report, as_json=as_json)
+        _ComparedFiles(files, plans, done).tell(report, as_json=as_json)
     if cut_short:
         print(f"interrupted: rehearsed as far as {rfc3339(done[0].end)}", file=sys.stderr)
     return 1 if cut_short or any(one.refused for one in done) else 0
@@ -176,7 +176,7 @@ def _targets_table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class _ComparedFiles:
     """The rehearsals of several files of one time, each of which is compared with the first."""
 
     files: Sequence[Path]
