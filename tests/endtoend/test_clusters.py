@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import requests
@@ -11,7 +12,7 @@ import yaml
 
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
-from tests.worlds.daemon import DaemonProcess, Document, target
+from tests.worlds.daemon import DaemonProcess, Document, running, target
 from tests.worlds.waiting import wait_until
 from tests.worlds.world import World
 
@@ -134,3 +135,56 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
         daemon.wait_event("target_added")
         other.set_by_hand("web", 1)
         wait_until("it is scaled again", lambda: other.replicas("web") == 6)
+
+
+POLICY_SECONDS = 15
+UP_BY_TWO = {"type": "Pods", "value": 2, "periodSeconds": POLICY_SECONDS}
+
+
+def leaders(daemon: DaemonProcess) -> dict[str, str]:
+    """Return who leads each cluster as a daemon tells it, by the name before the random part."""
+    answer = requests.get(f"http://{daemon.address}/api/v1/health", timeout=10).json()
+    return {one["cluster"]: one["holder"].partition("_")[0] for one in answer["leaders"]}
+
+
+def test_who_stands_by_takes_both_clusters_over(world: World, other: World) -> None:
+    """It leads both within seconds, and keeps to the rates of the daemon that led them.
+
+    All that they tell of who leads is the same.  It takes 45 s.
+    """
+    for plane in (world, other):
+        plane.deploy("web", paused=True)
+    want(world, "eu-1", 1)
+    want(world, "us-1", 1)
+    both = document(world, other)
+    (web,) = both["targets"]
+    both["targets"] = [{**web, "behavior": {"scaleUp": {"policies": [UP_BY_TWO]}}}]
+    times = {"leaseDuration": "10s", "renewDeadline": "7s", "retryPeriod": "500ms"}
+
+    def path(name: str) -> Path:
+        election = {**both["leaderElection"], **times, "identity": name}
+        return world.write({**both, "leaderElection": election}, name)
+
+    def wait_leaders(daemon: DaemonProcess, name: str) -> None:
+        told = {"eu": name, "us": name}
+        wait_until(f"{told} is told", lambda: leaders(daemon) == told, timeout=20)
+
+    with running(path("a"), world.environment) as first:
+        wait_leaders(first, "a")
+        # A process without state does not know what others wrote in the period before.
+        time.sleep(POLICY_SECONDS + 1)
+        with running(path("b"), world.environment) as second:
+            second.wait_event("started")
+            wait_leaders(second, "a")
+            want(world, "eu-1", 10)
+            want(world, "us-1", 10)
+            at(first, world, "eu", 3)
+            at(first, other, "us", 3)
+            written = stopped = time.monotonic()
+            first.stop()
+            wait_leaders(second, "b")
+            assert time.monotonic() - stopped < 3
+            for plane, cluster in ((world, "eu"), (other, "us")):
+                second.wait_write(key(plane, cluster), 5)
+                assert POLICY_SECONDS - 2 < time.monotonic() - written < POLICY_SECONDS + 5
+            assert not [line for line in second.lines if "by_other" in line["event"]]

@@ -3,11 +3,30 @@
 import json
 
 from tests.worlds.cluster import others
-from tests.worlds.daemon import Document
+from tests.worlds.daemon import DaemonProcess, Document, Line, command, running
 from tests.worlds.waiting import wait_until
 from tests.worlds.world import World
 
 DECISIONS = "autoscaler_decisions_total"
+
+
+def decided(world: World, name: str) -> None:
+    """Let a HorizontalPodAutoscaler have decided, as its controller writes it."""
+    path = f"{others.path_of(world.namespace)}/{name}"
+    queue = {"metric": {"name": "queue of tasks"}}
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+    wanted = {**queue, "target": {"type": "AverageValue", "averageValue": "2"}}
+    metrics = [{"type": "External", "external": wanted}, {"type": "Resource", "resource": cpu}]
+    world.api.patch(path, {"spec": {"metrics": metrics}})
+    read = {"type": "External", "external": {**queue, "current": {"averageValue": "41"}}}
+    condition = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}
+    status = {
+        "desiredReplicas": 7,
+        "currentReplicas": 3,
+        "currentMetrics": [read, {"type": ""}],
+        "conditions": [condition],
+    }
+    world.api.patch(f"{path}/status", {"status": status})
 
 
 def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
@@ -18,6 +37,11 @@ def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
     others.create(world.api, world.namespace, others.autoscaler("keda-hpa-a", of="a"))
     document["targets"].append(world.target("b"))
     with world.running(document) as daemon:
+
+        def planned(*arguments: str) -> str:
+            plan = command("plan", "-c", daemon.file, *arguments, environment=world.environment)
+            return plan.stdout
+
         daemon.wait_write(b, 4)
         would = (
             'controlled by HorizontalPodAutoscaler "keda-hpa-a": would scale 1 -> 4 replicas: '
@@ -28,6 +52,16 @@ def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
         assert line["controlled_by"] == 'HorizontalPodAutoscaler "keda-hpa-a"'
         assert daemon.events("controlled_by_other") == []
         assert daemon.metric("autoscaler_target_shadow", target=a, reason="controlled") == 1
+        decided(world, "keda-hpa-a")
+        plan = planned("--explain", a)
+        assert would in plan
+        other = (
+            'HorizontalPodAutoscaler "keda-hpa-a" wants 7 replicas, and found 3; '
+            "queue of tasks 41 of 2, cpu without a value, target 80%; "
+            "ScalingActive is False: FailedGetResourceMetric"
+        )
+        assert f"  beside      {other}\n" in plan
+        assert f"\n  {other}\n" in planned(a)
         assert daemon.writes(a) == []
         agreement = json.loads(daemon.page("/api/v1/agreement"))
         assert [one["target"] for one in agreement["targets"]] == [a]
@@ -85,3 +119,40 @@ def test_a_change_by_hand_is_told_with_its_manager_and_three_reversals_hold(
         assert len([one for one in daemon.syncs(a) if one.get("write")]) == 3
         # The page takes a sync in after the log.
         wait_until("the page", lambda: 'reason="ReplicasContested"' in daemon.page("/metrics"))
+
+
+def held(daemon: DaemonProcess) -> list[Line]:
+    return [line for line in daemon.events("sync") if "held_until" in line]
+
+
+def test_two_installations_on_one_target_tell_of_each_other_and_one_holds(
+    world: World, document: Document
+) -> None:
+    """Each leads by a Lease in its own namespace; one wants four replicas, one two at most."""
+
+    def installed(namespace: str, most: int) -> Document:
+        election = {"enabled": True, "namespace": namespace}
+        targets = [world.target("a", maxReplicas=most)]
+        return document | {"leaderElection": election, "targets": targets}
+
+    with (
+        world.elsewhere() as (other, environment),
+        world.running(installed(world.namespace, 10)) as up,
+        running(world.write(installed(other, 2), "there"), environment) as down,
+    ):
+        for daemon in (up, down):
+            line = daemon.wait_event("replicas_changed_by_other")
+            assert line["manager"] == "autoscaler"
+            assert line["message"].startswith(
+                "another autoscaler, with another Lease than ours or with none, set the replicas"
+            )
+        wait_until("one holds", lambda: held(up) or held(down), timeout=60)
+        holds = up if held(up) else down
+        left, begin = world.changes("a"), holds.metric(DECISIONS)
+        wait_until("more syncs", lambda: holds.metric(DECISIONS) >= begin + 4, timeout=60)
+        assert "since others undo our changes" in held(holds)[0]["message"]
+        assert 'reason="ReplicasContested"' in holds.page("/metrics")
+        assert world.changes("a") == left
+        # Seconds after it came to lead it takes a change for one of the leader before; then three
+        # reversals are enough.
+        assert 3 <= len(holds.writes(world.key("a"))) <= 12

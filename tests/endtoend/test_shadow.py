@@ -33,3 +33,21 @@ def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
     assert [one["reason"] for one in events if one["source"].get("component") == "autoscaler"] == []
     leases = world.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases")
     assert leases["items"] == []
+
+
+def test_it_goes_live_when_the_key_is_taken_away_and_the_other_one_is_gone(
+    world: World, document: Document
+) -> None:
+    """Whichever comes first; the other target is live all the time, and nothing is warned of."""
+    a, b = map(world.key, "ab")
+    others.create(world.api, world.namespace, others.autoscaler("web", of="a"))
+    document["targets"] = [world.target("a", mode="shadow"), world.target("b")]
+    with world.running(document) as daemon:
+        daemon.wait_write(b, DEMAND)
+        daemon.wait_for("the shadow", lambda line: line.get("state") == "shadow")
+        daemon.write(document | {"targets": [world.target("a"), world.target("b")]})
+        daemon.wait_for("the other one", lambda line: line.get("state") == "controlled")
+        assert daemon.writes(a) == []
+        world.api.delete(f"{others.path_of(world.namespace)}/web")
+        daemon.wait_write(a, DEMAND)
+        assert daemon.events("controlled_by_other") == []
