@@ -9,6 +9,7 @@ from autoscaler.migrate.options import ImportOptions
 from tests.importers.importing import run
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Json
+from tests.worlds.daemon import command
 from tests.worlds.waiting import wait_until
 from tests.worlds.world import DEMAND, World
 
@@ -32,12 +33,16 @@ def test_the_autoscalers_of_a_cluster_become_targets_beside_them(
 ) -> None:
     """Twenty HPAs and the adapter's ConfigMap become one configuration that decides beside them.
 
-    Without the HPAs all are scaled.
+    One is adopted and given back; without the HPAs all are scaled.  It takes 15 s.
     """
     for labels in ({"team": "web"}, {"team": "other"}):
         world.exporter.set(world.metric, {"namespace": world.namespace, **labels}, DEMAND)
     world.prometheus.wait_for(f'{world.metric}{{team="other"}} == {DEMAND}')
     names = [f"w{number}" for number in range(COUNT)]
+
+    def autoscalers() -> set[str]:
+        items = world.api.get(others.path_of(world.namespace))["items"]
+        return {one["metadata"]["name"] for one in items}
 
     for name in names:
         world.deploy(name, paused=True)
@@ -65,6 +70,15 @@ def test_the_autoscalers_of_a_cluster_become_targets_beside_them(
                 DEMAND,
             ), line
         assert set(world.all_replicas().values()) == {1}
+        url, admin = f"http://{daemon.address}", {"KUBECONFIG": str(world.plane.kubeconfig)}
+        adopt = ("adopt", "-c", daemon.file, "--url", url, world.key("w0"), "--execute")
+        # No metrics API is served here, so that the HPA wants nothing.
+        command(*adopt, "--anyway", environment=admin)
+        wait_until("it is scaled", lambda: world.replicas("w0") == DEMAND)
+        assert autoscalers() == {f"{name}-hpa" for name in names[1:]}
+        command(*adopt, "--back", environment=admin)
+        assert autoscalers() == {f"{name}-hpa" for name in names}
+    world.set_by_hand("w0", 1)
     for name in names:
         world.api.delete(f"{others.path_of(world.namespace)}/{name}-hpa")
     live = run([], tmp_path / "none.yaml", options)

@@ -5,7 +5,7 @@ Times are seconds; its slack is one of them.
 
 import pytest
 
-from tests.endtoend.killing import Judge, Rules
+from tests.endtoend.killing import Judge, Rules, highest
 from tests.worlds.counts import Seen
 
 RULES = Rules(minimum=2, maximum=10, window=15, up=(3, 4), down=(2, 5))
@@ -69,3 +69,30 @@ def test_what_is_wrong_is_found_and_nothing_else(case: str) -> None:
     for levels, counts, wrong in CASES[case]:
         told = "; ".join(Judge(RULES).faults(levels, counts))
         assert wrong in told if wrong else told == "", (levels, counts)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "period"), [((100.0, 7), 8, 4.0), ((250.0, 2), 1, 5.0)], ids=["up", "down"]
+)
+def test_steps_that_together_exceed_a_policy(first: Seen, then: int, period: float) -> None:
+    """As of a daemon that forgot the first one; up to the slack before the period is over."""
+    rules = Rules(minimum=1, maximum=10, up=(3, 4), down=(2, 5))
+    begin = (0.0, 4)
+
+    def faults(after: float) -> list[str]:
+        return list(Judge(rules).faults(ANY, [begin, first, (first[0] + after, then)]))
+
+    for after in (0.01, 1.0, period - 1.01):
+        (fault,) = faults(after)
+        assert "exceeds" in fault
+    assert faults(period - 0.99) == []
+
+
+def test_a_load_counts_by_the_time_that_it_held_within_a_span() -> None:
+    """The last one lasts; one that was there for less than asked is none."""
+    levels = [(0.0, 5), (10.0, 8), (12.0, 3)]
+    assert highest(levels, 0.0, 20.0, 2.0) == 8
+    assert highest(levels, 0.0, 20.0, 2.1) == 5
+    assert highest(levels, 11.0, 20.0, 2.0) == 3
+    assert highest(levels, 30.0, 40.0, 10.0) == 3
+    assert highest(levels, 30.0, 40.0, 10.1) == 0

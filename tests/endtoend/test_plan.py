@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.worlds.daemon import DaemonProcess, Document, command
 from tests.worlds.process import free_port
-from tests.worlds.service_account import Rule, one_by_one, service_account
+from tests.worlds.service_account import Rule, one_by_one
 from tests.worlds.world import World
 
 
@@ -60,11 +60,8 @@ def test_rights_that_are_lacked_are_told_before_one_is_needed(
     def reading(rules: list[Rule]) -> list[Rule]:
         return [rule for rule in one_by_one(rules) if rule["verbs"] != ["update"]]
 
-    name = f"{world.namespace}-elsewhere"
-    world.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
-    with service_account(world.api, name, change=reading) as token:
-        kubeconfig = world.plane.write_kubeconfig(world.folder / "elsewhere", token)
-        environment, file = {"KUBECONFIG": str(kubeconfig)}, world.write(document)
+    with world.elsewhere(reading) as (_, environment):
+        file = world.write(document)
         ran = command("plan", "-c", file, environment=environment, code=1)
         sentence = (
             "do not permit to update deployments.apps/scale in namespace "

@@ -12,6 +12,8 @@ from tests.worlds.daemon import DaemonProcess, Document, command, running
 from tests.worlds.waiting import wait_until
 from tests.worlds.world import World
 
+LAST = "autoscaler_reload_last"
+
 
 def reloads(daemon: DaemonProcess) -> tuple[float, float]:
     """Return how many reloads succeeded and failed."""
@@ -43,9 +45,12 @@ def test_a_changed_file_is_taken_up_by_itself(world: World, document: Document) 
 
 
 def test_a_broken_file_leaves_the_last_good_one_in_force(world: World, document: Document) -> None:
-    """Log and health say what is wrong and where; mended, it is taken up."""
+    """Log, health and metrics say what is wrong and where; mended, it is taken up."""
     a, b = map(world.key, "ab")
     with world.running(document) as daemon:
+        started = daemon.metric(f"{LAST}_success_timestamp_seconds")
+        assert reloads(daemon) == (0, 0)
+        assert daemon.metric(f"{LAST}_attempt_timestamp_seconds") == started > 0
         daemon.write(document | {"targets": [world.target("a", maxReplicas=0), world.target("b")]})
         line = daemon.wait_event("reload_failed")
         assert line["level"] == "error"
@@ -55,12 +60,19 @@ def test_a_broken_file_leaves_the_last_good_one_in_force(world: World, document:
         refused = daemon.component("reload")
         assert refused["ok"] is False
         assert "targets[0].maxReplicas" in refused["message"]
+        assert 'component_ok{component="reload"} 0' in daemon.page("/metrics")
+        assert daemon.metric(f"{LAST}_success_timestamp_seconds") == started
+        failed = daemon.metric(f"{LAST}_attempt_timestamp_seconds")
+        assert failed > started
         daemon.wait_write(a, 4)
         assert not daemon.syncs(b)
         daemon.write(document | {"targets": [world.target("a"), world.target("b")]})
         daemon.wait_event("reloaded")
         wait_until("the reload succeeded", lambda: reloads(daemon) == (1, 1))
         assert daemon.component("reload")["ok"] is True
+        assert 'component_ok{component="reload"} 1' in daemon.page("/metrics")
+        succeeded = daemon.metric(f"{LAST}_success_timestamp_seconds")
+        assert daemon.metric(f"{LAST}_attempt_timestamp_seconds") == succeeded > failed
         daemon.wait_write(b, 4)
 
 

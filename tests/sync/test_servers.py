@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_costs_only_its_own_targets() -> None:
 
 
 def test_each_server_has_threads_of_its_own() -> None:
-    """While one server holds all of its own, another is asked at once."""
+    """While one server holds all of its own, another is asked at once; a removed one is new."""
     release, default = threading.Event(), Server()
     mimir = Server()
     mimir.wait = lambda _: release.wait(30)
@@ -102,6 +102,10 @@ def test_each_server_has_threads_of_its_own() -> None:
             release.set()
         for future in held:
             future.result(10)
+        known, new = QueryKey("mimir", "q0"), QueryKey("mimir", "new")
+        assert asker.in_order([known, new]) == [new, known]
+        asker.retain({QueryKey("", "q")})
+        assert asker.in_order([known, new]) == [known, new]
 
 
 def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:

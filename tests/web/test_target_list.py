@@ -203,6 +203,15 @@ def test_the_sentence_is_made_when_the_page_is_asked_for(monkeypatch: pytest.Mon
     assert [one["message"] for one in listed(metrics)] == ["so", "so"]
 
 
+def test_a_removed_target_is_on_it_no_more() -> None:
+    """Nor one whose metrics were changed, until it is synced again."""
+    kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
+    metrics = metrics_of(kept, removed)
+    metrics.states.set_targets([target_of("kept", external(average("30"), "jobs"))])
+    metrics.report(removed)
+    assert [(one["name"], one["state"]) for one in listed(metrics)] == [("kept", "unknown")]
+
+
 def test_names_of_odd_characters_are_printable() -> None:
     """And the page stays ASCII, whatever a YAML file holds."""
     odd = target_of("a\x1b\r\n\ud800", external(average("30"), name="m\u202e\ud800" * 500))

@@ -9,6 +9,8 @@ from typing import Any
 
 from typing_extensions import override
 
+from autoscaler import clock
+from autoscaler.clock import Clock
 from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
@@ -197,9 +199,12 @@ class Memory(Reporter, Cluster, MetricsReader):
     def synced(self, summary: SyncSummary) -> None:
         self.summaries.append(summary)
 
-    def syncer(self, stop: threading.Event | None = None, **options: Any) -> Syncer:
+    def syncer(
+        self, stop: threading.Event | None = None, clock: Clock = clock, **options: Any
+    ) -> Syncer:
         """Return a syncer over this world, in which nothing is at hand."""
-        return Syncer(Flags(), self.world(), stop or threading.Event(), **options)
+        ports = replace(self.world(), clock=clock)
+        return Syncer(Flags(), ports, stop or threading.Event(), **options)
 
     def world(self) -> Ports:
         return Ports(

@@ -13,6 +13,7 @@ from autoscaler.core.breaker import Breaker
 from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, ScaleTargetRef
+from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import WriteOutcome, Written
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.sync.ports import (
@@ -45,6 +46,7 @@ class SimulatedPorts(Cluster, MetricsReader):
 
     targets: Sequence[SimulatedTarget]
     time: VirtualClock = field(default_factory=VirtualClock)
+    _asked_at: dict[QueryKey, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._of = {

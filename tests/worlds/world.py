@@ -1,6 +1,6 @@
 """A namespace with Deployments, the load that Prometheus shows of them, and daemons."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.daemon import DaemonProcess, Document, external, running, target, write_config
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.service_account import Rule, service_account
 from tests.worlds.waiting import wait_until
 
 DEMAND = 4
@@ -85,6 +86,21 @@ class World:
         """Have Prometheus ask for so many replicas of everything."""
         self.exporter.set(self.metric, {}, replicas)
         self.prometheus.wait_for(f"{self.metric} == {replicas}")
+
+    @contextmanager
+    def elsewhere(
+        self, change: Callable[[list[Rule]], list[Rule]] = lambda rules: rules
+    ) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Make a second installation, in a namespace of its own, with other rights if told so.
+
+        Gives the namespace, and the environment of its daemon.
+        """
+        name = f"{self.namespace}-elsewhere"
+        self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        with service_account(self.api, name, change=change) as token:
+            kubeconfig = self.plane.write_kubeconfig(self.folder / "elsewhere", token)
+            yield name, {"KUBECONFIG": str(kubeconfig)}
+        self.api.delete(f"/api/v1/namespaces/{name}")
 
     # -- daemons ---------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """The servers of the test bed, their life and their credentials."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -52,7 +51,14 @@ def test_the_servers_die_with_their_python_process(control_plane: ControlPlane) 
         assert not gone(int(apiserver))
         child.send_signal(signal.SIGKILL)
     wait_until("the servers end", lambda: gone(int(etcd)) and gone(int(apiserver)))
-    shutil.rmtree(folder)
+    remove_tree(Path(folder))
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove what a killed process could not."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
 
 
 def test_what_is_unavailable_skips_but_fails_under_ci(monkeypatch: pytest.MonkeyPatch) -> None:
