@@ -73,10 +73,8 @@ class Fields:
     def get(self, *keys: str | int) -> object:
         """Return a value, which is carried over unless something else is said of it."""
         value = self.peek(*keys)
-        if value is not None:
-            self._entries.by_location.setdefault(
-                (*self.location, *keys), self._entry(keys, KeyOutcome.CARRIED)
-            )
+        if value is not None and (*self.location, *keys) not in self._entries.by_location:
+            self._say(keys, KeyOutcome.CARRIED)
         return value
 
     def within(self, *keys: str | int) -> "Fields":
@@ -96,19 +94,19 @@ class Fields:
 
     def carried(self, *keys: str | int) -> None:
         """Say that a key means the same here, whatever was said before; no keys: all of it."""
-        self._say(keys, self._entry(keys, KeyOutcome.CARRIED))
+        self._say(keys, KeyOutcome.CARRIED)
 
     def different(self, *keys: str | int, why: str) -> None:
         """Say that a key was carried over with a difference."""
-        self._say(keys, self._entry(keys, KeyOutcome.DIFFERENT, why))
+        self._say(keys, KeyOutcome.DIFFERENT, why)
 
     def ignored(self, *keys: str | int, why: str) -> None:
         """Say that a key has no effect here, and needs none."""
-        self._say(keys, self._entry(keys, KeyOutcome.IGNORED, why))
+        self._say(keys, KeyOutcome.IGNORED, why)
 
     def refused(self, *keys: str | int, why: str, kind: str = "") -> None:
         """Say that a key is lost, and what to do."""
-        self._say(keys, self._entry(keys, KeyOutcome.REFUSED, why, kind))
+        self._say(keys, KeyOutcome.REFUSED, why, kind)
 
     def secret(self, *keys: str | int) -> None:
         """Have the value of a key never shown, whatever is said of it."""
@@ -142,15 +140,13 @@ class Fields:
         others = said.keys() - set(order)
         return [said[one] for one in (*sorted(others, key=str), *order)]
 
-    def _say(self, keys: tuple[str | int, ...], entry: KeyEntry) -> None:
-        self._entries.by_location[(*self.location, *keys)] = entry
-
-    def _entry(
+    def _say(
         self, keys: tuple[str | int, ...], outcome: KeyOutcome, why: str = "", kind: str = ""
-    ) -> KeyEntry:
+    ) -> None:
         location, value = (*self.location, *keys), self.peek(*keys)
         hidden = value is None or isinstance(value, dict | list) or location in self._entries.secret
-        return KeyEntry(location, outcome, why, kind, "" if hidden else describe(value))
+        shown = "" if hidden else describe(value)
+        self._entries.by_location[location] = KeyEntry(location, outcome, why, kind, shown)
 
     def _left(self, value: object, location: Location, known: set[Location]) -> Iterator[Location]:
         if self._entries.by_location.get(location) is not None:

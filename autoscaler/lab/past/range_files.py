@@ -20,7 +20,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import TypeAdapter
 
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.file_contents import read_bytes, with_home, write_below
@@ -35,6 +35,8 @@ _SUFFIX = ".range"
 _DIGEST_BYTES = 16
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 _FASTEST = 1
+_HEAD = TypeAdapter(tuple[str, list[str], list[tuple[dict[str, str], list[tuple[int, int]]]]])
+"""The line of JSON: the key, the warnings, and the labels and runs of each series."""
 
 
 def default_folder() -> Path | None:
@@ -180,12 +182,8 @@ def cut_series(series: MatrixSeries, begin: int, end: int) -> MatrixSeries:
 
 
 def _content(key: RangeKey, matrix: Matrix) -> bytes:
-    document = {
-        "key": key.text,
-        "warnings": matrix.warnings,
-        "series": [{"labels": dict(one.labels), "runs": one.runs} for one in matrix.series],
-    }
-    head = json.dumps(document, separators=(",", ":")).encode()
+    series = [(dict(one.labels), one.runs) for one in matrix.series]
+    head = json.dumps((key.text, matrix.warnings, series), separators=(",", ":")).encode()
     values = b"".join(one.values.tobytes() for one in matrix.series)
     body = head + b"\n" + zlib.compress(values, _FASTEST)
     return b"%08x\n" % zlib.crc32(body) + body
@@ -201,23 +199,6 @@ def _is_whole(key: RangeKey, file: Path) -> bool:
     return True
 
 
-class _StoredSeries(BaseModel):
-    """One series of the line of JSON."""
-
-    model_config = ConfigDict(strict=True)
-    labels: dict[str, str]
-    runs: list[tuple[int, int]]
-
-
-class _StoredHead(BaseModel):
-    """The line of JSON."""
-
-    model_config = ConfigDict(strict=True)
-    key: str
-    warnings: list[str]
-    series: list[_StoredSeries]
-
-
 def _read(key: RangeKey, file: Path) -> Matrix:
     """Return what a file has.  Raises OSError, and ValueError for what was not written so."""
     content = read_bytes(file, _MOST_OF_A_FILE)
@@ -225,23 +206,23 @@ def _read(key: RangeKey, file: Path) -> Matrix:
     if check != b"%08x\n" % zlib.crc32(body):
         raise ValueError(f"{file} is damaged")
     line, _, packed = body.partition(b"\n")
-    head = _StoredHead.model_validate_json(line)
-    if head.key != key.text:
+    about, warnings, stored = _HEAD.validate_json(line, strict=True)
+    if about != key.text:
         raise ValueError(f"{file} is about another query")
     least, most = map(int, file.name.removesuffix(_SUFFIX).split("-"))
-    for one in head.series:
+    for _, runs in stored:
         following = least
-        for first, count in one.runs:
+        for first, count in runs:
             if first < following or not 0 < count <= most - first:
                 raise ValueError(f"{file} has instants that it is not about")
             following = first + count
-    counts = [sum(count for _, count in one.runs) for one in head.series]
+    counts = [sum(count for _, count in runs) for _, runs in stored]
     values = array("d", _unpacked(packed, sum(counts) * _FLOAT_BYTES))
     series = [
-        MatrixSeries(one.labels, one.runs, values[end - count : end])
-        for one, count, end in zip(head.series, counts, accumulate(counts), strict=True)
+        MatrixSeries(labels, runs, values[end - count : end])
+        for (labels, runs), count, end in zip(stored, counts, accumulate(counts), strict=True)
     ]
-    return Matrix(series, tuple(head.warnings))
+    return Matrix(series, tuple(warnings))
 
 
 def _unpacked(packed: bytes, size: int) -> bytes:

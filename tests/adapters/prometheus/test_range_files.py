@@ -144,11 +144,10 @@ def test_a_damaged_file_is_not_there(tmp_path: Path) -> None:
     assert spans(files, 0, 10) == []
 
 
-def _head(**changed: object) -> dict[str, object]:
-    one = {"labels": {}, "runs": [[0, 10]]}
-    series = [one | {key: value for key, value in changed.items() if key in one}]
-    whole = {"key": KEY.text, "warnings": [], "series": series}
-    return whole | {key: value for key, value in changed.items() if key in whole}
+def _head(**changed: object) -> list[object]:
+    one = {"labels": {}, "runs": [[0, 10]], **changed}
+    whole = {"key": KEY.text, "warnings": [], "series": [[one["labels"], one["runs"]]], **changed}
+    return [whole["key"], whole["warnings"], whole["series"]]
 
 
 _VALUES = zlib.compress(array("d", range(10)).tobytes())
