@@ -23,24 +23,18 @@ class Proposal(NamedTuple):
     activation: int | float = 0
 
 
-class _Substitute(NamedTuple):
-    instead: str
-    """The metric, for a sentence."""
-    propose: Callable[[Fields], Proposal | None] | None = None
-
-
 def instead_of(kind: str) -> str:
     """Say which metric in Prometheus stands for a trigger of this type."""
-    exporter = _SUBSTITUTES.get(kind)
-    if exporter is None:
+    instead = _INSTEAD.get(kind)
+    if instead is None:
         return "if Prometheus has its metric, write a query and a metric of type External on it"
-    return f"people usually take {exporter.instead}"
+    return f"people usually take {instead}"
 
 
 def proposal_for(kind: str, metadata: Fields) -> Proposal | None:
     """Return a query in place of a trigger; None where it does not say all that is needed."""
-    exporter = _SUBSTITUTES.get(kind)
-    return exporter.propose(metadata) if exporter is not None and exporter.propose else None
+    propose = _PROPOSALS.get(kind)
+    return None if propose is None else propose(metadata)
 
 
 def _made(
@@ -152,71 +146,60 @@ def _number(metadata: Fields, key: str, default: int | None) -> int | float | No
     return parsed(str(value))
 
 
-_REDIS = _Substitute(
-    "redis_key_size{key=...} of redis_exporter, which is told the list by --check-single-keys",
-    _redis,
-)
-_REDIS_STREAMS = _Substitute(
-    "redis_stream_group_messages_pending{stream=..., group=...} of redis_exporter, which is told "
-    "the stream by --check-streams",
-    _redis_streams,
-)
-_KAFKA = _Substitute(
-    "kafka_consumergroup_lag{consumergroup=..., topic=...} of kafka_exporter; KEDA also stops at "
-    "the number of partitions: let maxReplicas be no more",
-    _kafka,
-)
-_AZURE = "azure_metrics_exporter's metrics of Azure Monitor"
-_AZURE_QUEUE = _Substitute(f"the message count in {_AZURE}")
-
-_SUBSTITUTES = {
-    "rabbitmq": _Substitute(
-        "rabbitmq_queue_messages_ready{queue=...} of RabbitMQ's plugin rabbitmq_prometheus, at "
-        "/metrics/per-object",
-        _rabbitmq,
-    ),
-    "kafka": _KAFKA,
-    "apache-kafka": _KAFKA,
-    **dict.fromkeys(("redis", "redis-cluster", "redis-sentinel"), _REDIS),
-    **dict.fromkeys(
-        ("redis-streams", "redis-cluster-streams", "redis-sentinel-streams"), _REDIS_STREAMS
-    ),
-    "aws-sqs-queue": _Substitute(
-        "aws_sqs_approximate_number_of_messages_visible_average{dimension_QueueName=...} of YACE "
-        "(yet-another-cloudwatch-exporter)",
-        _sqs,
-    ),
-    "gcp-pubsub": _Substitute(
-        "pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=...} of "
-        "Google's managed Prometheus, or that of stackdriver_exporter",
-        _pubsub,
-    ),
-    "aws-cloudwatch": _Substitute("the metric of YACE (yet-another-cloudwatch-exporter)"),
-    "gcp-stackdriver": _Substitute(
-        "the same metric of Google's managed Prometheus, or of stackdriver_exporter"
-    ),
-    "azure-servicebus": _AZURE_QUEUE,
-    "azure-queue": _AZURE_QUEUE,
-    "azure-monitor": _Substitute(f"the same metric in {_AZURE}"),
-    "azure-eventhub": _Substitute(f"the incoming and outgoing messages in {_AZURE}"),
-    "postgresql": _Substitute("a query of its own of postgres_exporter or sql_exporter"),
-    "mysql": _Substitute("a query of its own of sql_exporter"),
-    "mssql": _Substitute("a query of its own of sql_exporter"),
-    "mongodb": _Substitute("a count that the application exports, or mongodb_exporter"),
-    "nats-jetstream": _Substitute("nats_consumer_num_pending of prometheus-nats-exporter"),
-    "artemis-queue": _Substitute("artemis_message_count{queue=...} of ActiveMQ Artemis' plugin"),
-    "activemq": _Substitute("the queue size of ActiveMQ by jmx_exporter"),
-    "metrics-api": _Substitute(
-        "the same value by json_exporter, which reads it from the same address"
-    ),
-    "datadog": _Substitute("the metric that feeds Datadog, scraped from its source"),
-    "new-relic": _Substitute("the metric that feeds New Relic, scraped from its source"),
-    "graphite": _Substitute("the same metric by graphite_exporter"),
-    "influxdb": _Substitute("the same metric by influxdb_exporter"),
-    "selenium-grid": _Substitute("the length of the session queue by a Selenium Grid exporter"),
-    "kubernetes-workload": _Substitute(
-        "kube_pod_labels and kube_pod_status_phase of kube-state-metrics, counted"
-    ),
-    "external": _Substitute("a metric that the external scaler's source exports"),
-    "external-push": _Substitute("a metric that the external scaler's source exports"),
+_KAFKA = ("kafka", "apache-kafka")
+_REDIS = ("redis", "redis-cluster", "redis-sentinel")
+_REDIS_STREAMS = ("redis-streams", "redis-cluster-streams", "redis-sentinel-streams")
+_PROPOSALS: Mapping[str, Callable[[Fields], Proposal | None]] = {
+    "rabbitmq": _rabbitmq,
+    **dict.fromkeys(_KAFKA, _kafka),
+    **dict.fromkeys(_REDIS, _redis),
+    **dict.fromkeys(_REDIS_STREAMS, _redis_streams),
+    "aws-sqs-queue": _sqs,
+    "gcp-pubsub": _pubsub,
 }
+_AZURE = "azure_metrics_exporter's metrics of Azure Monitor"
+_INSTEAD = {
+    "rabbitmq": "rabbitmq_queue_messages_ready{queue=...} of RabbitMQ's plugin rabbitmq_prometheus,"
+    " at /metrics/per-object",
+    **dict.fromkeys(
+        _KAFKA,
+        "kafka_consumergroup_lag{consumergroup=..., topic=...} of kafka_exporter; KEDA also stops "
+        "at the number of partitions: let maxReplicas be no more",
+    ),
+    **dict.fromkeys(
+        _REDIS,
+        "redis_key_size{key=...} of redis_exporter, which is told the list by --check-single-keys",
+    ),
+    **dict.fromkeys(
+        _REDIS_STREAMS,
+        "redis_stream_group_messages_pending{stream=..., group=...} of redis_exporter, which is "
+        "told the stream by --check-streams",
+    ),
+    "aws-sqs-queue": "aws_sqs_approximate_number_of_messages_visible_average"
+    "{dimension_QueueName=...} of YACE (yet-another-cloudwatch-exporter)",
+    "gcp-pubsub": "pubsub_googleapis_com:subscription_num_undelivered_messages"
+    "{subscription_id=...} of Google's managed Prometheus, or that of stackdriver_exporter",
+    "aws-cloudwatch": "the metric of YACE (yet-another-cloudwatch-exporter)",
+    "gcp-stackdriver": "the same metric of Google's managed Prometheus, or of stackdriver_exporter",
+    **dict.fromkeys(("azure-servicebus", "azure-queue"), f"the message count in {_AZURE}"),
+    "azure-monitor": f"the same metric in {_AZURE}",
+    "azure-eventhub": f"the incoming and outgoing messages in {_AZURE}",
+    "postgresql": "a query of its own of postgres_exporter or sql_exporter",
+    **dict.fromkeys(("mysql", "mssql"), "a query of its own of sql_exporter"),
+    "mongodb": "a count that the application exports, or mongodb_exporter",
+    "nats-jetstream": "nats_consumer_num_pending of prometheus-nats-exporter",
+    "artemis-queue": "artemis_message_count{queue=...} of ActiveMQ Artemis' plugin",
+    "activemq": "the queue size of ActiveMQ by jmx_exporter",
+    "metrics-api": "the same value by json_exporter, which reads it from the same address",
+    "datadog": "the metric that feeds Datadog, scraped from its source",
+    "new-relic": "the metric that feeds New Relic, scraped from its source",
+    "graphite": "the same metric by graphite_exporter",
+    "influxdb": "the same metric by influxdb_exporter",
+    "selenium-grid": "the length of the session queue by a Selenium Grid exporter",
+    "kubernetes-workload": "kube_pod_labels and kube_pod_status_phase of kube-state-metrics,"
+    " counted",
+    **dict.fromkeys(
+        ("external", "external-push"), "a metric that the external scaler's source exports"
+    ),
+}
+"""The metric by the type of a trigger, for a sentence."""
