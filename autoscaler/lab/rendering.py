@@ -7,9 +7,26 @@ from pydantic import Field
 
 from autoscaler.core.text import duration
 from autoscaler.lab.engine.measures import DayCounts, Measures
-from autoscaler.lab.engine.outcome import Reason, RehearsedChange, TargetOutcome
+from autoscaler.lab.engine.outcome import TargetOutcome
 from autoscaler.lab.engine.rehearse import Rehearsal
 from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence, Text
+
+
+class RehearsedChangeAnswer(AnswerModel):
+    """A change of the count."""
+
+    time: ExactInstant
+    before: int
+    after: int
+    text: Sentence
+    """Why."""
+
+
+class ReasonAnswer(AnswerModel):
+    """Why the count was as it was, from a time on."""
+
+    time: ExactInstant
+    text: Sentence
 
 
 class RehearsedLines(AnswerModel):
@@ -58,11 +75,11 @@ class RehearsedTarget(AnswerModel):
     """For so long a metric had no proposal."""
     censored_seconds: float
     """For so long the recorded pods were at their capacity: there may have been more work."""
-    changes: tuple[RehearsedChange, ...]
+    changes: tuple[RehearsedChangeAnswer, ...]
     """The first ones."""
     unlisted_changes: int = 0
     """How many later changes are counted and not listed."""
-    reasons: tuple[Reason, ...]
+    reasons: tuple[ReasonAnswer, ...]
     lines: RehearsedLines
 
 

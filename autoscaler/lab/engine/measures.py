@@ -174,8 +174,15 @@ class Score:
 
     def _measures(self, sums: _Sums, most: _Most) -> Measures:
         scored = sums.scored
-        of_demand = (
-            {
+        values: dict[str, float] = {
+            "scored_seconds": scored,
+            "gap_seconds": sums.gap,
+            "replica_hours": sums.replica_seconds / 3600.0,
+            "changes": sums.changes,
+            "at_max_seconds": sums.at_max,
+        }
+        if scored:
+            values |= {
                 "theta_under": sums.under / scored,
                 "theta_over": sums.over / scored,
                 "tau_under": sums.under_seconds / scored,
@@ -185,29 +192,13 @@ class Score:
                 "worst_shortage": most.shortage,
                 "longest_shortage_seconds": most.shortage_seconds,
             }
-            if scored
-            else {}
-        )
-        of_queue = (
-            {
+        if self._queued:
+            values |= {
                 "longest_queue": most.queue,
                 "mean_wait_seconds": sums.queue_area / sums.served if sums.served else 0.0,
                 "longest_wait_seconds": most.wait,
             }
-            if self._queued
-            else {}
-        )
-        return Measures.model_validate(
-            {
-                "scored_seconds": scored,
-                "gap_seconds": sums.gap,
-                "replica_hours": sums.replica_seconds / 3600.0,
-                "changes": sums.changes,
-                "at_max_seconds": sums.at_max,
-                **of_demand,
-                **of_queue,
-            }
-        )
+        return Measures.model_validate(values)
 
 
 # -- two of one time -------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ least and its most, and sentences are kept of some instants in each part.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from autoscaler.core.decision import Outcome
 from autoscaler.core.step import Step
 from autoscaler.lab.engine.loads import LoadModel, MetricLoad, QueueLoad, SharedLoad
 from autoscaler.lab.engine.measures import A_DAY, Measures, Score
 from autoscaler.lab.engine.world import SimulatedTarget
-from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence
 
 MOST_PARTS = 1_000
 """Of the time of a chart."""
@@ -24,21 +24,20 @@ _KNOWN_PERIODS = 2
 _DIGITS = 9
 
 
-class RehearsedChange(AnswerModel):
-    """A change of the count."""
+class RehearsedChange(NamedTuple):
+    """A write of the count, and the sentence of why."""
 
-    time: ExactInstant
+    time: float
     before: int
     after: int
-    text: Sentence
-    """Why."""
+    text: str
 
 
-class Reason(AnswerModel):
-    """Why the count was as it was, from a time on."""
+class Reason(NamedTuple):
+    """Why a count was as it was, from an instant on."""
 
-    time: ExactInstant
-    text: Sentence
+    time: float
+    text: str
 
 
 @dataclass(slots=True)
@@ -181,10 +180,7 @@ class _Taken:
         if len(self.changes) < MOST_CHANGES:
             before = decision.current or 0
             text = self.explain(step)
-            change = RehearsedChange(
-                time=decision.stamp, before=before, after=decision.desired, text=text
-            )
-            self.changes.append(change)
+            self.changes.append(RehearsedChange(decision.stamp, before, decision.desired, text))
             self.reason_key = None
 
     def _explain_if_new(self, step: Step) -> None:
@@ -202,7 +198,7 @@ class _Taken:
             return
         self.reason_key = key
         self.next_reason = decision.stamp + (self.end - self.begin) / self.most_reasons
-        self.reasons.append(Reason(time=decision.stamp, text=self.explain(step)))
+        self.reasons.append(Reason(decision.stamp, self.explain(step)))
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
         if end <= self.day_ends and end <= self.known_until:
