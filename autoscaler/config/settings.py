@@ -1,4 +1,4 @@
-"""The settings of a configuration but the specs of targets, as the code uses them: in seconds."""
+"""The models of all settings, in seconds, and `Config`, which has them with the targets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

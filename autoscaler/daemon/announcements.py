@@ -25,7 +25,7 @@ from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.kubernetes.leadership import ElectionObserver, Role
 from autoscaler.persistence.store import Resumption
-from autoscaler.rendering import reasons, wording
+from autoscaler.rendering import breaker, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews, Reporter
 from autoscaler.telemetry.health import NOT_ASKED, REQUIRED, Component, Health, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
@@ -204,7 +204,7 @@ class Announcements(Observer, Reporter):
 
     def breaker_changed(self, news: BreakerNews) -> None:
         """Report that a scale-down breaker has tripped or ended."""
-        sentence, trip = reasons.breaker(news), news.trip
+        sentence, trip = breaker.describe(news), news.trip
         held = news.change in HOLDS
         self._log.log(
             logging.INFO if news.change in _BY_HAND else logging.ERROR,

@@ -22,7 +22,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import NotWritten
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
-from autoscaler.rendering import reasons, target_rules, wording
+from autoscaler.rendering import breaker, target_rules, wording
 from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.token_bucket import TokenBucket
@@ -153,7 +153,7 @@ class EventReporter(Reporter):
         if self._pod is None or self._end is not None or not self._gate.leading():
             return
         kind, reason = ("Warning", "Tripped") if news.change in HOLDS else ("Normal", "Ended")
-        event = Event(kind, f"ScaleDownBreaker{reason}", reasons.breaker(news))
+        event = Event(kind, f"ScaleDownBreaker{reason}", breaker.describe(news))
         self._queue.put(_QueuedEvents(self._pod, clock.wall(), (event,)))
 
     def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:

@@ -3,179 +3,31 @@
 import errno
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryFile
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from autoscaler import clock
-from autoscaler.cli.output import EXPLAINED_FROM, ArgumentError, CommandError, aligned, print_text
+from autoscaler.cli.output import EXPLAINED_FROM, ArgumentError, CommandError, print_text
 from autoscaler.cli.planning import query_sources
-from autoscaler.config import ConfigError, durations
+from autoscaler.config import ConfigError
 from autoscaler.config.documents import Location, path_of
-from autoscaler.core.decision import Decision
-from autoscaler.core.text import printable
 from autoscaler.file_contents import write_output
 from autoscaler.lab.options import PolicyTestOptions
-from autoscaler.lab.policy_tests.expectations import Unmet, desired_of, proposal_of, unmet
+from autoscaler.lab.policy_tests.expectations import unmet
 from autoscaler.lab.policy_tests.loading import PolicyTestFile, load_tests
-from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun, TooLargeTestError, run
+from autoscaler.lab.policy_tests.results import (
+    FileResult,
+    PolicyTestResult,
+    as_junit,
+    failure_text,
+)
+from autoscaler.lab.policy_tests.running import TooLargeTestError, run
 from autoscaler.lab.policy_tests.settings import ReadyTest
-from autoscaler.rendering import reasons, wording
-from autoscaler.rendering.explanation import explain
-from autoscaler.rendering.record import QuerySource
-
-_LONGEST = 20_000
-
-
-def as_junit(results: "Sequence[FileResult]") -> str:
-    """Write the results: a suite for each file, whose error is that of the file."""
-    root = Element("testsuites", name="autoscaler test")
-    for result in results:
-        suite = SubElement(root, "testsuite", name=_text(str(result.file)))
-        for one in result.results:
-            case = SubElement(
-                suite,
-                "testcase",
-                name=_text(one.name),
-                classname=_text(str(result.file)),
-                time=f"{one.seconds:.3f}",
-            )
-            if one.summary:
-                failure = SubElement(
-                    case, "failure", message=_text(one.summary), type="Expectation"
-                )
-                failure.text = _lines(one.text)
-        if result.error:
-            case = SubElement(
-                suite, "testcase", name="is valid", classname=_text(str(result.file)), time="0.000"
-            )
-            first = result.error.partition("\n")[0]
-            error = SubElement(case, "error", message=_text(first), type="ConfigError")
-            error.text = _lines(result.error)
-        _count(suite, sum(one.seconds for one in result.results))
-    _count(root, sum(one.seconds for result in results for one in result.results))
-    indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
-
-
-def _count(element: Element, seconds: float) -> None:
-    for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
-        element.set(name, str(sum(1 for _ in element.iter(tag))))
-    element.set("time", f"{seconds:.3f}")
-
-
-def _text(text: str) -> str:
-    """Return one line of which XML takes each character."""
-    return printable(text, _LONGEST)
-
-
-def _lines(text: str) -> str:
-    """Return the same of several lines, which stay aligned."""
-    return "".join(one if one.isprintable() or one == "\n" else " " for one in text)
-
-
-_MOST_TOLD, _MOST_EXPLAINED = 20, 3
-_BEFORE, _AFTER = 5, 3
-_LONGEST_READING = 40
-_HEADS = ("time", "reading", "proposal", "desired", "count", "ready", "reason")
-
-
-def failure_text(
-    file: PolicyTestFile,
-    run: PolicyTestRun,
-    broken: Sequence[Unmet],
-    sources: Mapping[str, tuple[QuerySource, ...]],
-) -> str:
-    """Return all that is to be said of a test that failed."""
-    lines = []
-    for one in broken[:_MOST_TOLD]:
-        place = f"{file.source.path}:{file.line(one.location)}: {path_of(one.location)}"
-        lines.append(f"  {place}: {one.sentence}")
-    if len(broken) > _MOST_TOLD:
-        lines.append(f"  and {len(broken) - _MOST_TOLD} more")
-    told: dict[tuple[str, int], Unmet] = {}
-    for one in broken:
-        told.setdefault((one.run.target.key, one.index), one)
-    for one in list(told.values())[:_MOST_EXPLAINED]:
-        lines += ["", *_explained(one, sources), "", *_timeline(one)]
-    if run.assumed:
-        lines += ["", "  assumed:", *(f"    {sentence}" for sentence in run.assumed)]
-    return "\n".join(lines)
-
-
-def _explained(one: Unmet, sources: Mapping[str, tuple[QuerySource, ...]]) -> list[str]:
-    step = one.run.counts[one.index].step
-    if step is None:
-        return ["  the daemon had not decided anything by then"]
-    # The series are in the file of tests: Prometheus need not have them.
-    text = explain(step.result, sources.get(one.run.target.key, ()), file=None)
-    return [f"  {line}" for line in text.split("\n")]
-
-
-def _timeline(one: Unmet) -> list[str]:
-    """Return a table of the syncs around a count."""
-    first, last = max(0, one.index - _BEFORE), one.index + _AFTER + 1
-    rows = [_row(one.run, i) for i in range(first, min(last, len(one.run.counts)))]
-    head, *lines = aligned([_HEADS, *rows], left=range(len(_HEADS)))
-    marks = (">" if index == one.index else " " for index in range(first, first + len(rows)))
-    return [f"    {head}", *(f"  {mark} {line}" for mark, line in zip(marks, lines, strict=True))]
-
-
-def _row(run: TargetRun, index: int) -> tuple[str, ...]:
-    count = run.counts[index]
-    ready = str(run.ready_at(count.time))
-    time, replicas = durations.format_seconds(count.time), str(count.replicas)
-    step = count.step
-    if step is None or (index and run.counts[index - 1].step is step):
-        return time, "-", "-", "-", replicas, ready, "no sync: the daemon does not run"
-    proposal, desired = proposal_of(step), desired_of(step)
-    return (
-        time,
-        _reading(step.decision),
-        "-" if proposal is None else str(proposal),
-        "-" if desired is None else str(desired),
-        replicas,
-        ready,
-        reasons.verdict(step.result),
-    )
-
-
-def _reading(decision: Decision) -> str:
-    read = ", ".join(wording.usage_and_target(one) for one in decision.metrics) or "-"
-    return read if len(read) <= _LONGEST_READING else f"{read[: _LONGEST_READING - 1]}…"
-
 
 _TEXT_FROM = EXPLAINED_FROM + 2
 """An explanation is indented by two."""
-
-
-@dataclass(frozen=True)
-class PolicyTestResult:
-    """What came of one test: its failure as text, if it failed; ``assumed`` in sentences."""
-
-    name: str
-    seconds: float
-    summary: str = ""
-    text: str = ""
-    assumed: tuple[str, ...] = ()
-
-
-@dataclass
-class FileResult:
-    """What came of one file; ``error`` says why it could not be run."""
-
-    file: Path
-    results: list[PolicyTestResult] = field(default_factory=list)
-    left_out: int = 0
-    error: str = ""
-
-    @property
-    def failed(self) -> list[PolicyTestResult]:
-        """Those that failed."""
-        return [one for one in self.results if one.summary]
 
 
 def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:

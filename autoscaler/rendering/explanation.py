@@ -31,7 +31,7 @@ from autoscaler.core.target import Query
 from autoscaler.core.text import duration, printable, rfc3339
 from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.hpa import hpa_text
-from autoscaler.rendering.reasons import behavior, hold, restriction, verdict
+from autoscaler.rendering.reasons import hold, restriction, verdict
 from autoscaler.rendering.record import QuerySource, gaps_of
 
 _LABEL_WIDTH = 12
@@ -73,7 +73,7 @@ def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
     decision, given = result.decision, result.given
     stages: dict[str, list[str]] = {}
     if given is not None:
-        rules = behavior(result.target.spec.behavior, result.flags)
+        rules = wording.behavior(result.target.spec.behavior, result.flags)
         stages["behavior"] = [f"{name.lower()}: {rule}" for name, rule in rules]
     stages["stabilize"] = _stage(
         decision.stabilization,

@@ -1,10 +1,8 @@
 """What was decided and why, as sentences: of the log, the pages, `plan`, `status` and Events.
 
 `verdict` is the whole sentence; the others are its parts, which an explanation tells one by one:
-what keeps a count from what the metrics ask for, what decides besides the metrics, and the breaker.
+what keeps a count from what the metrics ask for, and what decides besides the metrics.
 """
-
-from collections.abc import Iterator
 
 from autoscaler.core.classification import (
     MISSING_BOUND,
@@ -30,15 +28,13 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.observation import HOLD_QUERY, LONGEST_SENTENCE, Scale
-from autoscaler.core.spec import Behavior, Flags, ScalingRules, SelectPolicy
+from autoscaler.core.spec import Behavior, SelectPolicy
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.text import duration, printable, rfc3339
+from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
 from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.wording import time_of_day
-from autoscaler.sync.ports import BreakerChange, BreakerNews
 
-_LONGEST_QUERY = 300
 _MOST_METRICS = 5
 """At most so many metrics are named in one sentence."""
 
@@ -335,33 +331,6 @@ def hold(stage: Stabilization, now: float) -> str:
     return f"held at {stage.after}{until} by {by}"
 
 
-def behavior(of: Behavior | None, flags: Flags) -> Iterator[tuple[str, str]]:
-    """Yield what is in force for scaling up and down, by what it is called."""
-    window = flags.downscale_stabilization
-    if of is None:
-        yield "Scale up", "at once, to at most twice the replicas or 4 in one sync"
-        yield "Scale down", f"to the highest recommendation of {duration(window)}"
-        yield "Tolerance", f"{flags.tolerance:.4g} of the ratio"
-        return
-    yield "Scale up", _rules(of.scale_up, 0.0)
-    yield "Scale down", _rules(of.scale_down, window)
-    for name, one in (("up", of.scale_up), ("down", of.scale_down)):
-        tolerance = flags.tolerance if one.tolerance is None else one.tolerance
-        yield f"Tolerance {name}", f"{tolerance:.4g} of the ratio"
-
-
-def _rules(rules: ScalingRules, usual_window: float) -> str:
-    if rules.select_policy is SelectPolicy.DISABLED:
-        return "disabled"
-    window = rules.stabilization_window_seconds
-    seconds = usual_window if window is None else float(window)
-    parts = [f"at most {wording.policy(policy)}" for policy in rules.policies]
-    which = "most" if rules.select_policy is SelectPolicy.MAX else "least"
-    chosen = f" (what permits the {which})" if len(parts) > 1 else ""
-    held = f"stabilized over {duration(seconds)}" if seconds else "without stabilization"
-    return f"{' or '.join(parts)}{chosen}, {held}"
-
-
 def restriction(stage: Limit, result: SyncResult) -> str:
     """Return which bound or rate limit permits no more, and from when on it does."""
     decision, now = result.decision, result.decision.time
@@ -390,35 +359,3 @@ def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
     rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
     disabled = rules.select_policy is SelectPolicy.DISABLED
     return f"{direction}.selectPolicy Disabled" if disabled else direction
-
-
-# -- the scale-down breaker ----------------------------------------------------------------------
-
-
-def breaker(news: BreakerNews) -> str:
-    """Say what happened to the breaker of a server, with all that an operator needs."""
-    trip, server = news.trip, wording.prometheus_server(news.server)
-    who = f"{trip.down} of the {trip.of} targets that read from {server}"
-    now = f"{wording.counted(news.down, 'target')} of {news.of} that read from {server}"
-    query = printable(trip.query, _LONGEST_QUERY)
-    shared = f"; the query that they share most is {query}" if query else ""
-    held = (
-        f"; nothing goes down before {rfc3339(trip.until)}, scale-ups go on{shared}; "
-        f"if they may go down: {release_command(news.server)}"
-    )
-    released = f"{now} may go down; it does not trip again for as long as it holds"
-    ended = f"{duration(trip.until - trip.at)}: {now} would go down, which is not too many"
-    change = {
-        BreakerChange.TRIPPED: f"has tripped: {who} would go down at once{held}",
-        BreakerChange.TRIPPED_AGAIN: f"has tripped again: {who} would still go down{held}",
-        BreakerChange.RESUMED: f"goes on after the restart: {who} were about to go down{held}",
-        BreakerChange.RELEASED: f"was released: {released}",
-        BreakerChange.ENDED: f"has ended after {ended}",
-        BreakerChange.REMOVED: f"has ended by the new configuration: {now} may go down",
-    }[news.change]
-    return f"the scale-down breaker {change}"
-
-
-def release_command(server: str) -> str:
-    """Return the command that releases a server."""
-    return f"autoscaler release --server {printable(server)}" if server else "autoscaler release"

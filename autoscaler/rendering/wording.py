@@ -19,6 +19,8 @@ from autoscaler.core.decision import (
 from autoscaler.core.history import Recommendation
 from autoscaler.core.observation import LONGEST_SENTENCE, PodSamples, Values
 from autoscaler.core.spec import (
+    Behavior,
+    Flags,
     LabelSelector,
     MetricSpec,
     ObjectMetric,
@@ -26,9 +28,11 @@ from autoscaler.core.spec import (
     PolicyType,
     Requirement,
     ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
 )
 from autoscaler.core.target import Target, TargetName
-from autoscaler.core.text import printable, rfc3339
+from autoscaler.core.text import duration, printable, rfc3339
 from autoscaler.core.writes import FIELD_MANAGER
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
@@ -363,3 +367,30 @@ def time_of_day(time: float, now: float) -> str:
     """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
     text = rfc3339(time)
     return text[11:] if text[:10] == rfc3339(now)[:10] else text
+
+
+def behavior(of: Behavior | None, flags: Flags) -> Iterator[tuple[str, str]]:
+    """Yield what is in force for scaling up and down, by what it is called."""
+    window = flags.downscale_stabilization
+    if of is None:
+        yield "Scale up", "at once, to at most twice the replicas or 4 in one sync"
+        yield "Scale down", f"to the highest recommendation of {duration(window)}"
+        yield "Tolerance", f"{flags.tolerance:.4g} of the ratio"
+        return
+    yield "Scale up", _rules(of.scale_up, 0.0)
+    yield "Scale down", _rules(of.scale_down, window)
+    for name, one in (("up", of.scale_up), ("down", of.scale_down)):
+        tolerance = flags.tolerance if one.tolerance is None else one.tolerance
+        yield f"Tolerance {name}", f"{tolerance:.4g} of the ratio"
+
+
+def _rules(rules: ScalingRules, usual_window: float) -> str:
+    if rules.select_policy is SelectPolicy.DISABLED:
+        return "disabled"
+    window = rules.stabilization_window_seconds
+    seconds = usual_window if window is None else float(window)
+    parts = [f"at most {policy(each)}" for each in rules.policies]
+    which = "most" if rules.select_policy is SelectPolicy.MAX else "least"
+    chosen = f" (what permits the {which})" if len(parts) > 1 else ""
+    held = f"stabilized over {duration(seconds)}" if seconds else "without stabilization"
+    return f"{' or '.join(parts)}{chosen}, {held}"

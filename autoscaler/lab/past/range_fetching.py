@@ -14,9 +14,9 @@ from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
 from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
-from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart, cut, read_part
+from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart, read_part
 from autoscaler.lab.past.range_needs import RangeNeed, TimeGrid, Use
-from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix, MatrixSeries, matrix_of
+from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix, MatrixSeries, cut, matrix_of
 from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure
 

@@ -13,7 +13,7 @@ import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.file_contents import read_bytes, with_home, write_below
-from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries, cut
 
 MOST_BYTES = 1 << 30
 """Of all files of a folder."""
@@ -159,26 +159,6 @@ def read_part(key: RangeKey, part: StoredPart) -> Matrix:
     The last ones are in memory, for targets that read series of the same one.
     """
     return cut(_read(key, part.file), part.begin, part.end)
-
-
-def cut(matrix: Matrix, begin: int, end: int) -> Matrix:
-    """Return what a matrix has from the number ``begin`` up to ``end``."""
-    series = [cut_series(one, begin, end) for one in matrix.series]
-    return replace(matrix, series=[one for one in series if one.runs])
-
-
-def cut_series(series: MatrixSeries, begin: int, end: int) -> MatrixSeries:
-    """Return what a series has from the number ``begin`` up to ``end``."""
-    if series.runs and begin <= series.runs[0][0] and sum(series.runs[-1]) <= end:
-        return series
-    runs, values, at = [], array("d"), 0
-    for first, count in series.runs:
-        low, high = max(first, begin), min(first + count, end)
-        if low < high:
-            runs.append((low, high - low))
-            values += series.values[at + low - first : at + high - first]
-        at += count
-    return MatrixSeries(series.labels, runs, values)
 
 
 def _content(key: RangeKey, matrix: Matrix) -> bytes:

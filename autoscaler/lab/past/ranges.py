@@ -5,7 +5,7 @@ Format: https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autoscaler.core.text import rfc3339_milli
@@ -134,3 +134,23 @@ def runs_of(instants: list[int]) -> list[tuple[int, int]]:
 def _wrong_time(subject: str, time: int, what: str) -> QueryError:
     at = rfc3339_milli(time / 1000)
     return QueryError(f"{subject} sent a range with a sample at {at} {what}: it is not used")
+
+
+def cut(matrix: Matrix, begin: int, end: int) -> Matrix:
+    """Return what a matrix has from the number ``begin`` up to ``end``."""
+    series = [cut_series(one, begin, end) for one in matrix.series]
+    return replace(matrix, series=[one for one in series if one.runs])
+
+
+def cut_series(series: MatrixSeries, begin: int, end: int) -> MatrixSeries:
+    """Return what a series has from the number ``begin`` up to ``end``."""
+    if series.runs and begin <= series.runs[0][0] and sum(series.runs[-1]) <= end:
+        return series
+    runs, values, at = [], array("d"), 0
+    for first, count in series.runs:
+        low, high = max(first, begin), min(first + count, end)
+        if low < high:
+            runs.append((low, high - low))
+            values += series.values[at + low - first : at + high - first]
+        at += count
+    return MatrixSeries(series.labels, runs, values)

@@ -8,8 +8,9 @@ from starlette.requests import Request
 
 from autoscaler import __version__
 from autoscaler.config import Config
-from autoscaler.rendering import reasons, wording
+from autoscaler.rendering import wording
 from autoscaler.rendering.answers import ComponentState
+from autoscaler.rendering.breaker import release_command
 from autoscaler.telemetry.health import Component, part_of
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.frame import page
@@ -58,7 +59,7 @@ def _servers(
             "targets": asked[name],
             "state": states.get(part_of(Component.PROMETHEUS, name)),
             "breaker": breakers.get(name),
-            "release": reasons.release_command(name),
+            "release": release_command(name),
         }
         for name in config.servers
     ]

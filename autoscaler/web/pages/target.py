@@ -19,7 +19,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.text import instant_of, printable, rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.quantities import format_fine
-from autoscaler.rendering import reasons, target_rules, wording
+from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.answers import Disagreement, Explanation, TargetAgreement, path_of_target
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import explanation_at
@@ -294,7 +294,7 @@ def in_force(known: TargetFacts, flags: Flags, now: float) -> Mapping[str, objec
         "bounds": bounds,
         "sync_period": target.sync_period,
         "queries": tuple(_queries(target)),
-        "facts": [*reasons.behavior(spec.behavior, flags), *_extensions(extensions, now)],
+        "facts": [*wording.behavior(spec.behavior, flags), *_extensions(extensions, now)],
         "schedules": planned(extensions.schedules, now),
     }
 

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from autoscaler.lab.past.range_files import (
     RangeFiles,
     RangeKey,
-    cut,
     default_folder,
     identity_of,
     read_part,
 )
-from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries, cut
 from tests.adapters.prometheus.reading import basic_auth, settings
 
 KEY = RangeKey("server", "sum(x)", Grid(15_000, 0))
