@@ -64,6 +64,7 @@ class Views:
         """Return how targets agree with their HPAs since a Unix time; raises RecordError."""
         known = {one.target.key: one for one in targets}
         kept = kept_of(self.record, known, since, now)
+        why = RECORD_IS_OFF if self.record is None else self.record_state().problem
         return tuple(
             agreement_answer(
                 key,
@@ -71,7 +72,7 @@ class Views:
                 None if one.last is None else one.last.decision.hpa,
                 one.target.extensions.mode.value,
                 _differences(one),
-                RECORD_IS_OFF if self.record is None else "",
+                why or "",
             )
             for key, one in known.items()
         )

@@ -83,3 +83,13 @@ def test_a_file_that_cannot_be_read_is_a_problem(client: Client, tmp_path: Path)
     (tmp_path / "record.db").write_bytes(b"no database" * 1000)
     problem = client.problem("/agreement", 503)
     assert "record.db cannot be read" in problem["detail"]
+
+
+def test_a_record_that_is_not_written_is_why_nothing_is_compared(
+    client: Client, tmp_path: Path
+) -> None:
+    """As where the daemon may not write to its state directory."""
+    (tmp_path / "record.db").unlink()
+    (one,) = client.json("/agreement")["targets"]
+    assert one["verdict"] == "notCompared"
+    assert f"nothing is recorded in {tmp_path}" in one["message"]
