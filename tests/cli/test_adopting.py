@@ -190,6 +190,9 @@ def test_it_goes_on_where_it_ended(run: Callable[..., Bed], world: World) -> Non
     hpa = 'HorizontalPodAutoscaler "web"'
     assert code == 1
     assert f"\nsaved {hpa} in " in out
+    cautions = out.partition("\nsaved ")[0]
+    assert "\nnothing has been compared: " in cautions
+    assert "maxReplicas is " in cautions
     assert error == (
         f"{hpa} wants 8 replicas, and found 1; cpu without a value, target 80%, and the count is "
         "1: it is in the middle of a change, and stays until both are the same; --anyway does not "
