@@ -9,6 +9,7 @@ from autoscaler.core.extensions import Schedule
 from autoscaler.core.history import ExtensionHistory, History, KnownBound
 from autoscaler.core.numbers import INT32_MAX, NANO
 from autoscaler.core.observation import Gap, Observation, OpenWindow, Values
+from autoscaler.core.quick import changed, quick
 from autoscaler.core.reconcile import limited
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import DecisionContext
@@ -37,7 +38,7 @@ def bounds_in_force(
     of_min = _answer_of(observation.min_replicas_reading, before.known_min, now)
     of_max = _answer_of(observation.max_replicas_reading, before.known_max, now)
     if of_min.remembered is not before.known_min or of_max.remembered is not before.known_max:
-        after = replace(before, known_min=of_min.remembered, known_max=of_max.remembered)
+        after = changed(before, known_min=of_min.remembered, known_max=of_max.remembered)
     lower, upper = low, high
     least = of_min.counts or of_min.at_least
     if least is not None and least.replicas > low.replicas:
@@ -100,6 +101,7 @@ def _at_least(high: Bound, low: Bound) -> Bound:
     return replace(low, by=f"the minimum by {low.by}" if low.by else "the minimum")
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _BoundAnswer:
     """What the query of a bound gives: the bound that ``counts`` now, None where that is unknown.

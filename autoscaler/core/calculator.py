@@ -409,9 +409,8 @@ def _requests(metric: MetricSpec, pods: Sequence[Pod]) -> dict[str, int] | str:
 
 def request_of(requests: PodRequests, resource: str, container: str | None) -> int | str:
     """Return the milli-units of a pod, or of one container (2.6), or why there is no request."""
-    if container is None and any(
-        name in {"cpu", "memory"} or name.startswith("hugepages-") for name in requests.pod_level
-    ):
+    levels = requests.pod_level if container is None else ()
+    if levels and any(n in {"cpu", "memory"} or n.startswith("hugepages-") for n in levels):
         return _pod_level_request(requests, resource)
     counted = requests.counted
     if container is not None:

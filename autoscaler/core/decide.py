@@ -352,4 +352,4 @@ def _saturated(
         begun = now if since is None else since
         saturation = Saturation(limit.before - limit.after, begun, limit.reason)
     after = None if saturation is None else saturation.since
-    return saturation, extended if after == since else replace(extended, saturated_since=after)
+    return saturation, extended if after == since else changed(extended, saturated_since=after)

@@ -209,6 +209,7 @@ class Outcome(StrEnum):
     """Nothing was decided: the replicas stay as they are."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A bound in force, and in words where it comes from; empty for the target's own.

@@ -25,7 +25,7 @@ from autoscaler.core.history import History, with_extended
 from autoscaler.core.idling import Activities, idle_in_force, keeps_awake
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Observation, Scale, Unavailable, Unchecked, why_held
-from autoscaler.core.quick import changed
+from autoscaler.core.quick import changed, quick
 from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.status import (
     INVALID_ANNOTATION,
@@ -42,6 +42,7 @@ from autoscaler.core.status import (
 from autoscaler.core.text import instant_of, printable
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Guards:
     """What holds for a target; `Decision` has fields of the same names.
@@ -122,7 +123,7 @@ def guards_in_force(
         )
     elif history.extended.last_active is not None:
         history = with_extended(history, last_active=None)
-    guards = replace(
+    guards = changed(
         guards,
         taken=history.taken,
         pause=pause,

@@ -160,6 +160,7 @@ class KnownBound:
     time: Instant
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ExtensionHistory:
     """What the rules beyond the HPA's spec carry from sync to sync (semantics 8).
@@ -225,7 +226,7 @@ class History:
 
 def with_extended(history: History, **fields: Any) -> History:
     """Return the history with other ``fields`` of what extensions carry."""
-    return changed(history, extended=replace(history.extended, **fields))
+    return changed(history, extended=changed(history.extended, **fields))
 
 
 GAP_PERIODS = 3

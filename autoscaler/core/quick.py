@@ -15,10 +15,9 @@ _Value = TypeVar("_Value")
 def quick(record: type[_Record]) -> type[_Record]:
     """Let a frozen dataclass set its fields directly when it is made.
 
-    By itself it calls `object.__setattr__` for each: without this, a sync in
-    `benchmarks.replay_speed` takes 1.4 times as long.  It is for the records that every sync makes,
-    and for samples and series, of which a sync makes many; on others no benchmark shows it.  The
-    type checker, which reads ``frozen=True``, ensures that nobody sets a field later.
+    By itself it calls `object.__setattr__` for each: a sync in `benchmarks.replay_speed` takes 1.4
+    times as long.  It is for records that every sync makes, and for samples and series, of which a
+    sync makes many.  The type checker, which reads ``frozen=True``, keeps fields from being set.
     """
     plain = make_dataclass(
         record.__name__,
