@@ -313,10 +313,9 @@ class World:
     def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
         """Sync some targets, and let the time of each pass until its next sync."""
         self.now = now
-        # One at a time: a list of them keeps the garbage collector busy, an eighth of a replay.
-        steps: Iterable[Step] = (target.decide(now, now) for target in targets)
+        steps = [target.decide(now, now) for target in targets]
         if self._servers:
-            steps = self._unless_held(targets, list(steps), now)
+            steps = self._unless_held(targets, steps, now)
         for target, step, end in zip(targets, steps, until, strict=True):
             self._watcher.synced(target, target.act(step))
             for begin, then, ready in target.pass_time(now, end):
