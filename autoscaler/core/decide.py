@@ -213,8 +213,9 @@ def _results(
         scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
     results = reconcile.measured(context, metric_context)
-    lacks_pods = any(result.groups and result.groups.missing for result in results)
-    if context.observation.ranges is not None and (history.gaps or lacks_pods):
+    if context.observation.ranges is not None and (
+        history.gaps or any(result.groups and result.groups.missing for result in results)
+    ):
         results, history = missing_data.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
     if context.extensions.fallback is not None or history.extended.failures:

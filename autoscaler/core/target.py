@@ -64,11 +64,8 @@ _KEY_BYTES = 8  # enough to tell the metrics of one target apart
 
 def metric_key(metric: MetricSpec, query: Query) -> str:
     """Return a digest of what is asked for a metric, and of how the answer is read."""
-    ref, labels, selector = (
-        metric.described_object,
-        query.labels,
-        metric.selector or LabelSelector(),
-    )
+    ref, labels = metric.described_object, query.labels
+    selector = metric.selector or LabelSelector()
     described = ref and (ref.group, ref.kind, ref.name)
     asked = (
         (metric.type, described, metric.container),
