@@ -258,11 +258,11 @@ class FairQueries:
         return sorted(queries, key=self._served.urgency)
 
     def ask(
-        self, metrics: MetricsReader, query: QueryKey, at: float | None, deadline: float
+        self, metrics: MetricsReader, query: QueryKey, deadline: float
     ) -> Future[QueryResult | QueryFailure]:
         """Ask one query; a QueryFailure if it could not begin before the deadline."""
         pool = self._pools_of(query.server)[query in self._slow]
-        call = partial(self._ask, metrics, query, at, deadline)
+        call = partial(self._ask, metrics, query, deadline)
         late = partial(QueryFailure, NOT_BEGUN)
         return self._served.submit(pool, query, query.promql, deadline, call, late)
 
@@ -291,10 +291,10 @@ class FairQueries:
             return self._pools[server]
 
     def _ask(
-        self, metrics: MetricsReader, query: QueryKey, at: float | None, deadline: float
+        self, metrics: MetricsReader, query: QueryKey, deadline: float
     ) -> QueryResult | QueryFailure:
         begun = clock.monotonic()
-        answer = metrics.query(query.promql, at, deadline)
+        answer = metrics.query(query.promql, None, deadline)
         slow = clock.monotonic() - begun > self._slow_seconds
         (self._slow.add if slow else self._slow.discard)(query)
         return answer

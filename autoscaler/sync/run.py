@@ -52,8 +52,6 @@ class SyncRun:
     steady: float
     """The instant of ``now`` by `clock.steady`."""
     due: float
-    at: float | None
-    """As of when queries are evaluated; None is the servers' own now."""
     driver: Driver = field(default_factory=Driver)
     answers: dict[QueryKey, QueryResult | QueryFailure] = field(default_factory=dict)
     answered: dict[QueryKey, Future[None]] = field(default_factory=dict)
@@ -125,7 +123,7 @@ class SyncRun:
         """Ask one query for all targets that need its answer."""
         reader = self.ports.metrics[query.server]
         self.answers[query] = yield from self._result(
-            self.state.queries.ask(reader, query, self.at, self.read_deadline), QueryFailure
+            self.state.queries.ask(reader, query, self.read_deadline), QueryFailure
         )
         self.answered[query].set_result(None)
 
@@ -338,13 +336,11 @@ class Syncer(SyncState):
         *,
         steady: float | None = None,
         due: float | None = None,
-        at: float | None = None,
     ) -> None:
         """Sync every target once, from the Unix time ``now`` on, within ``budget`` seconds.
 
-        It was ``due``, by default ``now``; queries are evaluated as of ``at``, by default as of the
-        servers' own now.  If the clock was set since the last sync, which ``steady`` (of
-        `clock.steady`, at ``now``) shows, windows and periods move with it.
+        It was ``due``, by default ``now``.  If the clock was set since the last sync, which
+        ``steady`` (of `clock.steady`, at ``now``) shows, windows and periods move with it.
         """
         steady = self.ports.clock.steady() if steady is None else steady
-        SyncRun(self, targets, now, budget, steady, now if due is None else due, at).run()
+        SyncRun(self, targets, now, budget, steady, now if due is None else due).run()

@@ -162,9 +162,9 @@ def test_what_had_no_turn_comes_first_the_next_time() -> None:
             order = asker.in_order(QUERIES)
             in_time, late = order[:20], order[20:]
             for promql in in_time:
-                assert asker.ask(server, promql, None, FOR_EVER).result() == answer(90.0)
+                assert asker.ask(server, promql, FOR_EVER).result() == answer(90.0)
             for promql in late:
-                over = asker.ask(server, promql, None, clock.monotonic())
+                over = asker.ask(server, promql, clock.monotonic())
                 assert over.result() == QueryFailure(NOT_BEGUN)
             assert len(set(server.queried)) == 20 * (sync + 1)
 
@@ -174,7 +174,7 @@ def test_who_is_asked_no_more_is_forgotten() -> None:
     server = Server()
     with closing(FairQueries(2.0)) as asker:
         for promql in ("a", "b"):
-            asker.ask(server, of(promql), None, FOR_EVER).result()
+            asker.ask(server, of(promql), FOR_EVER).result()
         a, b, new = of("a"), of("b"), of("new")
         assert asker.in_order([b, a, new]) == [new, a, b]
         asker.retain({a})
@@ -187,12 +187,12 @@ def test_turns_hold_across_syncs() -> None:
     with closing(FairQueries(2.0)) as asker, ExitStack() as stack:
         stack.callback(release.release, 2 * len(QUERIES))
         for promql in QUERIES:
-            asker.ask(server, promql, None, FOR_EVER).result()
+            asker.ask(server, promql, FOR_EVER).result()
         server.queried.clear()
         server.wait = lambda _: release.acquire()
-        waiting = [asker.ask(server, promql, None, FOR_EVER) for promql in asker.in_order(QUERIES)]
+        waiting = [asker.ask(server, promql, FOR_EVER) for promql in asker.in_order(QUERIES)]
         begun = eventually(lambda: len(server.queried), lambda count: count == AT_ONCE)
-        new = asker.ask(server, of("new"), None, FOR_EVER)
+        new = asker.ask(server, of("new"), FOR_EVER)
         release.release()
         eventually(lambda: len(server.queried), lambda count: count == begun + 1)
         assert "new" in server.queried
@@ -205,7 +205,7 @@ def test_the_end_drops_what_has_not_begun() -> None:
     server, release = Server(), threading.Event()
     server.wait = lambda _: release.wait(30)
     asker = FairQueries(2.0)
-    futures = [asker.ask(server, promql, None, FOR_EVER) for promql in QUERIES]
+    futures = [asker.ask(server, promql, FOR_EVER) for promql in QUERIES]
     eventually(lambda: len(server.queried), lambda count: count == AT_ONCE)
     end = threading.Thread(target=asker.close)
     end.start()
@@ -232,9 +232,7 @@ def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
     with closing(FairQueries(0.0)) as asker:
         for _ in range(20):
             deadline = clock.monotonic() + 0.55
-            asked = [
-                (one, asker.ask(server, one, None, deadline)) for one in asker.in_order(queries)
-            ]
+            asked = [(one, asker.ask(server, one, deadline)) for one in asker.in_order(queries)]
             answered |= {one for one, future in asked if future.result() == answer(90.0)}
             if answered == set(queries):
                 break
@@ -248,7 +246,7 @@ def test_who_gave_up_just_before_the_end_was_cut_short_too() -> None:
         options = settings(f"http://127.0.0.1:{silent.getsockname()[1]}")
         reader = PrometheusReader(options, threading.Event())
         now = clock.monotonic()
-        ask = partial(asker._ask, reader, of("late"), None, now + 1.0)
+        ask = partial(asker._ask, reader, of("late"), now + 1.0)
         outcome = asker._served.serve(of("late"), now - 5.0, now + 1.0, ask, ask)
         assert isinstance(outcome, QueryFailure)
         assert asker.in_order([of("late"), of("new")]) == [of("late"), of("new")]

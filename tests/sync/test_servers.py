@@ -93,11 +93,9 @@ def test_each_server_has_threads_of_its_own() -> None:
     mimir = Server()
     mimir.wait = lambda _: release.wait(30)
     with closing(FairQueries(2.0)) as asker:
-        held = [asker.ask(mimir, QueryKey("mimir", f"q{n}"), None, float("inf")) for n in range(60)]
+        held = [asker.ask(mimir, QueryKey("mimir", f"q{n}"), float("inf")) for n in range(60)]
         try:
-            assert asker.ask(default, QueryKey("", "q"), None, float("inf")).result(10) == answer(
-                90.0
-            )
+            assert asker.ask(default, QueryKey("", "q"), float("inf")).result(10) == answer(90.0)
         finally:
             release.set()
         for future in held:
