@@ -64,7 +64,9 @@ class Views:
         """Return how targets agree with their HPAs since a Unix time; raises RecordError."""
         known = {one.target.key: one for one in targets}
         kept = kept_of(self.record, known, since, now)
-        why = RECORD_IS_OFF if self.record is None else self.record_state().problem
+        why = RECORD_IS_OFF if self.record is None else None
+        if not (why or kept):
+            why = self.record_state().problem
         return tuple(
             agreement_answer(
                 key,
