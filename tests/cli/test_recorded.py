@@ -3,7 +3,6 @@
 import json
 import shlex
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -40,13 +39,8 @@ Take = Callable[[Iterable[bytes]], object]
 
 
 @pytest.fixture(autouse=True)
-def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    monkeypatch.setattr(clock, "wall", lambda: NOW)
-    yield
-    monkeypatch.undo()
-    time.tzset()
+def _now_in_berlin(in_berlin: Callable[[float], None]) -> None:
+    in_berlin(NOW)
 
 
 def three() -> Timeline:

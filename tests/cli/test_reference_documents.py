@@ -6,13 +6,11 @@ With `DOCUMENTS=1` in the environment the pages are written instead of compared.
 import os
 import re
 import shlex
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from autoscaler import clock
 from tests.adapters.record.recording import running
 from tests.cli.test_commands import ran
 from tests.cli.test_recorded import NOW, record, three
@@ -56,16 +54,11 @@ def compare(name: str, pattern: str, printed: Callable[[re.Match[str]], str], co
 
 
 @pytest.fixture
-def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    monkeypatch.setattr(clock, "wall", lambda: NOW)
-    yield
-    monkeypatch.undo()
-    time.tzset()
+def _now_in_berlin(in_berlin: Callable[[float], None]) -> None:
+    in_berlin(NOW)
 
 
-@pytest.mark.usefixtures("_in_berlin")
+@pytest.mark.usefixtures("_now_in_berlin")
 def test_explain_and_history_print_what_their_page_shows(tmp_path: Path) -> None:
     """Of a record in which the count goes up, is stabilized, and goes down."""
     with running(tmp_path) as writer:
