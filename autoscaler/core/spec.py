@@ -124,16 +124,16 @@ class MetricIdentifier:
 
 
 class _MetricSource:
-    """What a source of a metric says of itself, so that few need to know which one it is.
+    """The properties that all metric sources have.
 
-    Its ``name`` is that of its query, in `resourceQueries` ``of_resource``, else in `queries`.
+    The ``name`` selects the query: in `resourceQueries` if ``of_resource``, else in `queries`.
     """
 
     __slots__ = ()
     type: ClassVar[str]
     of_resource: ClassVar[bool] = False
     of_pods: ClassVar[bool] = True
-    """Whether it is of each pod, and not of an object or of nothing in the cluster."""
+    """Whether each pod has its own value."""
     container: str | None = None
     described_object: ScaleTargetRef | None = None
 

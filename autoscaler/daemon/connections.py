@@ -140,7 +140,7 @@ class ConnectedCluster:
 
 
 class UnreachedCluster:
-    """Fits `Cluster` where there is no connection to one of several; nothing is known of it."""
+    """A `Cluster` without a connection: every read returns the reason, and nothing is written."""
 
     def __init__(self, why: str) -> None:
         self._unavailable = Unavailable(why)

@@ -125,8 +125,8 @@ class SelectorIndex:
     """Finds which of many selectors, in string form, match a pod, without trying all of them.
 
     Each is stored under the label that the fewest others require too: `app=web,env=prod` is tried
-    only on pods of its app, `app in (a, b)` on those of both; one that requires no value is tried
-    on all.
+    only on pods of its app, and `app in (a, b)` on pods of both apps.  A selector that requires no
+    value is tried on all pods.
     Selectors that cannot be read, and empty ones, are left out.
     """
 
@@ -156,7 +156,7 @@ class SelectorIndex:
 
 
 def _required_pairs(selector: LabelSelector, required: Counter[_Pair]) -> set[_Pair | None]:
-    """Return labels of which each pod that matches has one; None stands for any pod."""
+    """Return labels; each matching pod has at least one of them. None matches any pod."""
     if selector.match_labels:
         return {min(selector.match_labels, key=required.__getitem__)}
     for expression in selector.match_expressions:

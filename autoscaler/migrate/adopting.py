@@ -201,7 +201,7 @@ def _seen(move: Move) -> Other:
         _tell(move, "no other autoscaler scales it")
     else:
         _tell(move, f"{adoption_text.found(standing)}; here: {adoption_text.ours(standing)}")
-        for note in adoption_text.cautions(move, standing):
+        for note in adoption_text.notes_over(move, standing):
             _tell(move, note)
         move.save(other.object)
         _tell(move, f"saved {named(other.object)} in {move.saved}")

@@ -126,7 +126,7 @@ def not_left_alone(now: Situation) -> str:
 def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
     """Return the lines of a review of going over; ``kubectl`` are flags of that."""
     other, where = standing.other, _where(move, kubectl)
-    lines = [*_head(move, standing, problems), *_said("note", cautions(move, standing))]
+    lines = [*_head(move, standing, problems), *_said("note", notes_over(move, standing))]
     if other.object is None or not other.is_there:
         return [*lines, _NOTHING]
     kind, name = other.object["kind"], _name(other.object)
@@ -183,7 +183,7 @@ def _said(what: str, sentences: Sequence[str]) -> list[str]:
     return [f"  {what}: {sentence}" for sentence in sentences]
 
 
-def cautions(move: Move, standing: Situation) -> list[str]:
+def notes_over(move: Move, standing: Situation) -> list[str]:
     """Return what to know before going over."""
     notes, other = [], standing.other
     if other.is_there and standing.mode is not None:

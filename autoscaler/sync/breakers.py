@@ -25,12 +25,12 @@ class BreakerStatus(NamedTuple):
 class Breakers:
     """Counts which targets would go down, and holds them while too many do.  Thread-safe.
 
-    ``keep`` is called with all states at each change that must outlive the process: each trip at
-    once, be it that it is reported later.
+    ``keep`` saves all states.  It is called at each change that must survive a restart; for a trip
+    at once, even if the trip is reported later.
     """
 
     def __init__(self, keep: Callable[[Mapping[str, BreakerState]], None] = lambda _: None) -> None:
-        # Held while they are kept: who looks last must also be the last to keep what it saw.
+        # Also held while states are saved, so that an older state never overwrites a newer one.
         self._lock = threading.RLock()
         self._keep = keep
         self._ahead = 0.0
@@ -217,7 +217,7 @@ class Breakers:
             future.set_result(None)
 
     def _kept(self, news: list[BreakerNews]) -> list[BreakerNews]:
-        """Keep the states, if there are news of any, and return these."""
+        """Save the states if there are news; return the news."""
         if news:
             self._keep(self.states())
         return news
