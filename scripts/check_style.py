@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
-"""Check that the prose of documents and examples avoids the patterns of the style page."""
+"""Check that prose and names avoid the patterns of the style page.
 
+Prose is what documents, comments of examples, templates, docstrings, comments and messages say.
+"""
+
+import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +30,17 @@ PATTERNS = {
 """Patterns, and what to write instead."""
 
 FILES = ("*.md", "docs/**/*.md", "config/**/*.yaml")
+CODE: tuple[str, ...] = ()
+"""The files of the product that are checked."""
+NAMED: tuple[str, ...] = ()
+"""The files whose names are checked."""
 QUOTES = "docs/contributing/style.md"
+
+FUNCTIONS = frozenset(["at", "of", "told", "said", "shown", "asked", "found", "held", "kept"])
+"""Names that say nothing of what a function does."""
+
+STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
+"""Tokens with text; since Python 3.12 the text of an f-string has its own."""
 
 
 def prose(file: Path) -> Iterator[tuple[int, str]]:
@@ -40,15 +56,48 @@ def prose(file: Path) -> Iterator[tuple[int, str]]:
             yield number, re.sub(r"`[^`]*`|\]\([^)]*\)", "`", line)
 
 
+def prose_of_code(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line of a docstring, comment or string."""
+    if file.suffix != ".py":
+        page = re.sub(r"\{[{%].*?[}%]\}", "`", file.read_text(encoding="utf-8"))
+        yield from enumerate(page.splitlines(), 1)
+        return
+    with io.StringIO(file.read_text(encoding="utf-8")) as text:
+        for token in tokenize.generate_tokens(text.readline):
+            if token.type == tokenize.COMMENT or token.type in STRINGS:
+                for number, line in enumerate(token.string.splitlines(), token.start[0]):
+                    yield number, re.sub(r"`[^`]*`", "`", line)
+
+
+def bad_names(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each function or variable that is named badly."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        match node:
+            case ast.FunctionDef(name=name, lineno=line) if name.lstrip("_") in FUNCTIONS:
+                yield line, name
+            case ast.Name(id="one", ctx=ast.Store(), lineno=line) | ast.arg("one", lineno=line):
+                yield line, "one"
+
+
+def files_of(patterns: tuple[str, ...], root: Path) -> list[Path]:
+    """Return the files that match a pattern."""
+    return sorted({file for pattern in patterns for file in root.glob(pattern)} - {root / QUOTES})
+
+
 def findings(root: Path) -> list[str]:
     """Return a line for each place that matches a pattern."""
-    files = {file for pattern in FILES for file in root.glob(pattern)} - {root / QUOTES}
+    texts = [(file, prose(file)) for file in files_of(FILES, root)]
+    texts += [(file, prose_of_code(file)) for file in files_of(CODE, root)]
     return [
         f"{file.relative_to(root)}:{number}: '{match[0].strip()}': write instead: {better}"
-        for file in sorted(files)
-        for number, text in prose(file)
+        for file, lines in texts
+        for number, text in lines
         for pattern, better in PATTERNS.items()
         if (match := re.search(pattern, text, re.IGNORECASE))
+    ] + [
+        f"{file.relative_to(root)}:{line}: '{name}': write instead: a noun or a verb"
+        for file in files_of(NAMED, root)
+        for line, name in sorted(bad_names(file))
     ]
 
 
