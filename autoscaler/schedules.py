@@ -77,7 +77,7 @@ def open_windows(schedules: Sequence[Schedule], now: float) -> tuple[OpenWindow,
         (schedule, _window(schedule.start, schedule.end, schedule.timezone).state(now))
         for schedule in schedules
     )
-    return tuple(OpenWindow(one, at.until, at.text(now)) for one, at in each if at.time)
+    return tuple(OpenWindow(schedule, at.until, at.text(now)) for schedule, at in each if at.time)
 
 
 class NextWindow(NamedTuple):

@@ -104,7 +104,7 @@ class HpaComparison:
             self._counterpart = counterpart_of(target, result.flags, theirs)
         if hpa is not before or target != self._target:
             specs = [target.spec] if theirs is None else [target.spec, theirs]
-            self._window = max(_longest_window(one.behavior, result.flags) for one in specs)
+            self._window = max(_longest_window(spec.behavior, result.flags) for spec in specs)
             self._around = max(target.sync_period, HPA_PERIOD_SECONDS) + _SLACK_SECONDS
         self._hpa, self._target = hpa, target
         last = self._statuses[-1].time if self._statuses else float("-inf")
@@ -119,7 +119,9 @@ class HpaComparison:
         begin = self._judged
         if end <= begin or (end - begin < _CALM_SECONDS and not at_once and self._is_calm(begin)):
             return []
-        changes = {one.time for one in self._points} | {one.time for one in self._statuses}
+        changes = {observation.time for observation in self._points} | {
+            observation.time for observation in self._statuses
+        }
         changes.add(self._began + self._window)
         cuts = [begin, *sorted(time for time in changes if begin < time < end), end]
         found: list[Stretch] = []
@@ -135,7 +137,7 @@ class HpaComparison:
     def _is_calm(self, begin: float) -> bool:
         """Return whether nothing has changed since an instant."""
         is_new = bool(self._statuses) and self._statuses[-1].time > begin
-        return not is_new and len({one.counts for one in self._points}) == 1
+        return not is_new and len({point.counts for point in self._points}) == 1
 
     def _stretch(self, begin: float, end: float) -> Stretch:
         """Judge a time in which both counts stay."""
@@ -150,9 +152,10 @@ class HpaComparison:
             return Stretch(begin, end, Agreement.EQUAL)
         points, statuses = self._near(self._points, begin), self._near(self._statuses, begin)
         step, their_step = point.current, status.current_replicas
-        here = any((one.current, one.desired) == (their_step, theirs) for one in points)
+        here = any((point.current, point.desired) == (their_step, theirs) for point in points)
         there = any(
-            (one.current_replicas, one.desired_replicas) == (step, ours) for one in statuses
+            (status.current_replicas, status.desired_replicas) == (step, ours)
+            for status in statuses
         )
         if here or there:
             return Stretch(begin, end, Agreement.WITHIN_PERIOD)
@@ -184,10 +187,15 @@ class HpaComparison:
     ) -> Iterator[DifferingReading]:
         """Yield the metrics whose HPA value matches none of our readings of the last period."""
         metrics = () if self._target is None else self._target.spec.metrics
-        columns = (metrics, self._counterpart.metrics, point.values, *(one.totals for one in near))
+        columns = (
+            metrics,
+            self._counterpart.metrics,
+            point.values,
+            *(reading.totals for reading in near),
+        )
         for metric, index, ours, *totals in zip(*columns, strict=False):
             theirs = None if index is None or index >= len(status.values) else status.values[index]
-            known = [one for one in totals if one is not None]
+            known = [total for total in totals if total is not None]
             if ours is None or theirs is None or not known:
                 continue
             percent = metric.target.average_utilization is not None
@@ -215,10 +223,10 @@ def _point(result: SyncResult) -> _Point:
     if not isinstance(scale, Scale):
         return _Point(stamp, None, 0, why="the scale was not read")
     values = tuple(
-        one.outcome.current.number if isinstance(one.outcome, Calculation) else None
-        for one in decision.metrics
+        result.outcome.current.number if isinstance(result.outcome, Calculation) else None
+        for result in decision.metrics
     )
-    metrics = [one.metric for one in decision.metrics]
+    metrics = [result.metric for result in decision.metrics]
     totals = tuple(
         None if value is None else _total(metric, value, scale.status_replicas)
         for metric, value in zip(metrics, values, strict=True)
@@ -237,5 +245,7 @@ def _total(metric: MetricSpec, value: int, replicas: int) -> int:
 
 def _without_value(metrics: Sequence[MetricSpec], values: Sequence[int | None], where: str) -> str:
     """Name the metrics that have no value; empty where all have one."""
-    names = [name_of(one) for one, value in zip(metrics, values, strict=False) if value is None]
+    names = [
+        name_of(metric) for metric, value in zip(metrics, values, strict=False) if value is None
+    ]
     return f"no value {where}: {', '.join(names)}" if names else ""

@@ -80,11 +80,11 @@ def _matched(ours: Sequence[MetricSpec], theirs: Sequence[MetricSpec]) -> tuple[
     """Match by what is measured; what is left, as KEDA's names of its own, by type and order."""
     matched: list[int | None] = [None] * len(ours)
     for identity in (_measured, _type):
-        free = {index: identity(one) for index, one in enumerate(theirs) if index not in matched}
+        free = {index: identity(spec) for index, spec in enumerate(theirs) if index not in matched}
         for index, metric in enumerate(ours):
             if matched[index] is None:
                 wanted = identity(metric)
-                found = next((at for at, one in free.items() if one == wanted), None)
+                found = next((at for at, spec in free.items() if spec == wanted), None)
                 matched[index] = found
                 free.pop(-1 if found is None else found, None)
     return tuple(matched)
@@ -99,7 +99,8 @@ def _measured(metric: MetricSpec) -> tuple[object, ...]:
     ref, selector = metric.described_object, metric.selector or LabelSelector()
     described = ref and (ref.group, ref.kind, ref.name)
     requirements = sorted(
-        (one.key, one.operator, tuple(sorted(one.values))) for one in selector.match_expressions
+        (requirement.key, requirement.operator, tuple(sorted(requirement.values)))
+        for requirement in selector.match_expressions
     )
     labels = sorted(selector.match_labels)
     identity = metric.type, metric.name, metric.container, described
@@ -115,7 +116,7 @@ def _metrics(
     for metric, found in zip(ours, matched, strict=True):
         here.append(_named(metric) if found is None else _target_of(metric))
         there.append(None if found is None else _target_of(theirs[found]))
-    others = [_named(one) for index, one in enumerate(theirs) if index not in matched]
+    others = [_named(spec) for index, spec in enumerate(theirs) if index not in matched]
     return here, [*there, *others]
 
 
@@ -139,7 +140,7 @@ def _behaviors(
         return None, None
     own, other = (_rules(ours, flags), _rules(theirs, flags))
     if own == other and None in behaviors:
-        own, other = ("not set" if one is None else "set, as usual" for one in behaviors)  # type: ignore[assignment]
+        own, other = ("not set" if behavior is None else "set, as usual" for behavior in behaviors)  # type: ignore[assignment]
     return own, other
 
 
@@ -153,7 +154,7 @@ def _rules(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Parts:
     ):
         effective = replace(rules, stabilization_window_seconds=window)
         policies = ", ".join(
-            f"{one.value} {one.type} in {one.period_seconds}s" for one in rules.policies
+            f"{policy.value} {policy.type} in {policy.period_seconds}s" for policy in rules.policies
         )
         found[key] = parts_of(effective) | {"policies": policies, "tolerance": f"{tolerance:g}"}
     return found

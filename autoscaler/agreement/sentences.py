@@ -64,38 +64,40 @@ def other_fields(changes: Sequence[FieldChange]) -> tuple[answers.OtherField, ..
     """Return fields that differ as answers."""
     return tuple(
         answers.OtherField(
-            field=one.path, ours=one.before or "not set", theirs=one.after or "not set"
+            field=change.path, ours=change.before or "not set", theirs=change.after or "not set"
         )
-        for one in changes
+        for change in changes
     )
 
 
-def field_text(one: answers.OtherField) -> str:
+def field_text(field: answers.OtherField) -> str:
     """Say how a field differs: `maxReplicas is 50 here and 10 there`."""
-    return f"{one.field} is {one.ours} here and {one.theirs} there"
+    return f"{field.field} is {field.ours} here and {field.theirs} there"
 
 
-def _value_text(one: DifferingReading, value: int) -> str:
-    return f"{value}%" if one.percent else f"{value / 1000:g}"
+def _value_text(reading: DifferingReading, value: int) -> str:
+    return f"{value}%" if reading.percent else f"{value / 1000:g}"
 
 
-def _difference(one: DifferingReading) -> float | None:
-    return round(100.0 * (one.theirs - one.ours) / one.ours, 1) if one.ours else None
+def _difference(reading: DifferingReading) -> float | None:
+    return (
+        round(100.0 * (reading.theirs - reading.ours) / reading.ours, 1) if reading.ours else None
+    )
 
 
-def _reading_text(one: DifferingReading) -> str:
-    ours, theirs = _value_text(one, one.ours), _value_text(one, one.theirs)
-    difference = _difference(one)
+def _reading_text(reading: DifferingReading) -> str:
+    ours, theirs = _value_text(reading, reading.ours), _value_text(reading, reading.theirs)
+    difference = _difference(reading)
     by = "" if difference is None else f" ({difference:+g} %)"
-    return f"{one.metric} is {ours} here and {theirs} there{by}"
+    return f"{reading.metric} is {ours} here and {theirs} there{by}"
 
 
-def _reading(one: DifferingReading) -> answers.OtherReading:
+def _reading(reading: DifferingReading) -> answers.OtherReading:
     return answers.OtherReading(
-        metric=one.metric,
-        ours=_value_text(one, one.ours),
-        theirs=_value_text(one, one.theirs),
-        difference_percent=_difference(one),
+        metric=reading.metric,
+        ours=_value_text(reading, reading.ours),
+        theirs=_value_text(reading, reading.theirs),
+        difference_percent=_difference(reading),
     )
 
 
@@ -138,7 +140,7 @@ def agreement_answer(
     equal = totals[Agreement.EQUAL].seconds if Agreement.EQUAL in totals else 0.0
     return answers.TargetAgreement(
         target=target,
-        since=min((one.begin for one in totals.values()), default=None),
+        since=min((total.begin for total in totals.values()), default=None),
         compared_seconds=round(compared, 3),
         agreement=share,
         equal=None if share is None else round(equal / compared, 6),
@@ -164,7 +166,9 @@ def moved(live: int, shadow: int) -> str:
 
 def agreement_share(totals: Totals, *, last_day: bool = False) -> tuple[float, float | None]:
     """Return how many seconds were compared, and the share of agreement; None where none were."""
-    seconds = {kind: one.last_day if last_day else one.seconds for kind, one in totals.items()}
+    seconds = {
+        kind: total.last_day if last_day else total.seconds for kind, total in totals.items()
+    }
     compared = sum(seconds.get(kind, 0.0) for kind in _COMPARED)
     if compared <= 0:
         return 0.0, None
@@ -183,17 +187,17 @@ def verdict_on(totals: Totals) -> str:
 
 
 def _times(totals: Totals, compared: float) -> Iterator[answers.AgreementTime]:
-    whole = sum(one.seconds for one in totals.values())
+    whole = sum(total.seconds for total in totals.values())
     for kind in Agreement:
-        one = totals.get(kind)
-        if one is not None:
+        total = totals.get(kind)
+        if total is not None:
             of = whole if kind is Agreement.NOT_COMPARED else compared
             yield answers.AgreementTime(
                 kind=kind.value,
-                seconds=round(one.seconds, 3),
-                share=round(one.seconds / of, 6) if of > 0 else 0.0,
-                stretches=one.stretches,
-                longest_seconds=round(one.longest, 3),
+                seconds=round(total.seconds, 3),
+                share=round(total.seconds / of, 6) if of > 0 else 0.0,
+                stretches=total.stretches,
+                longest_seconds=round(total.longest, 3),
             )
 
 
@@ -240,6 +244,6 @@ def _reason(kept: KeptAgreement) -> str:
 
 
 def _longest(kept: KeptAgreement) -> str:
-    one = disagreement(kept.different[0])
-    lasted = duration(one.end - one.begin)
-    return f"{one.ours} here, {one.theirs} there for {lasted}: {one.message}"
+    interval = disagreement(kept.different[0])
+    lasted = duration(interval.end - interval.begin)
+    return f"{interval.ours} here, {interval.theirs} there for {lasted}: {interval.message}"

@@ -79,17 +79,19 @@ def check_value(
             at = (rule.at,) if rule.at else ()
             missing = tuple(tuple(path.split(".")) for path in rule.fixed_by)
             yield below(location, Finding(at, sentence, show_value=rule.shown, missing=missing))
-    for one in inner:
-        if one.key not in reported:
-            for place, part in one.values(value):
-                yield from check_value(part, one.model, context, (*location, *place))
+    for field in inner:
+        if field.key not in reported:
+            for place, part in field.values(value):
+                yield from check_value(part, field.model, context, (*location, *place))
 
 
 @functools.cache
 def _rules_and_inner_models(
     model: type[BaseModel],
 ) -> tuple[Sequence[Rule], tuple[InnerModel, ...]]:
-    inner = tuple(one for one in inner_models(model) if any(_rules_and_inner_models(one.model)))
+    inner = tuple(
+        field for field in inner_models(model) if any(_rules_and_inner_models(field.model))
+    )
     return rules_of(model), inner
 
 

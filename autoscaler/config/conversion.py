@@ -184,7 +184,7 @@ def config_of(
         {name: query for part in parts for name, query in part.queries.items()},
         main.resource_queries,
         {name: server.resource_queries for name, server in main.prometheus.servers.items()},
-        tuple(sorted({name for one in main.clusters or () for name in one.series_labels})),
+        tuple(sorted({name for cluster in main.clusters or () for name in cluster.series_labels})),
     )
     shared: _Shared = cache(lambda value: value)
     clusters = {cluster.name: cluster for cluster in main.clusters or ()}

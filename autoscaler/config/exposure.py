@@ -114,11 +114,13 @@ def _changeable(sources: Sources) -> list[str]:
     holding = dict.fromkeys([*parents, *sorted(patterns)])
     # Who may write in a folder above can put another in its place, but for a volume of the
     # kubelet in its pod: a mount cannot be replaced.
-    above = (folder for one in holding if not _is_volume(one) for folder in one.parents)
+    above = (folder for path in holding if not _is_volume(path) for folder in path.parents)
     folders = dict.fromkeys([*holding, *above])
     # Where the sticky bit is set no user replaces a file of others, but a pattern matches new ones.
     sticky = dict.fromkeys(folders.keys() - patterns, stat.S_ISVTX)
-    faults = [fault for one in [*files, *folders] if (fault := _writers(one, sticky.get(one, 0)))]
+    faults = [
+        fault for path in [*files, *folders] if (fault := _writers(path, sticky.get(path, 0)))
+    ]
     left = len(faults) - _MOST_CHANGEABLE
     more = [f"the configuration: {left} more files and folders are as open to others"]
     named = [f"the configuration: {fault}" for fault in faults[:_MOST_CHANGEABLE]]

@@ -126,7 +126,7 @@ def _model_in(annotation: object) -> tuple[type[BaseModel] | None, type | None]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, None
     found = (_model_in(argument) for argument in get_args(annotation))
-    model, many = next((one for one in found if one[0] is not None), (None, None))
+    model, many = next((form for form in found if form[0] is not None), (None, None))
     origin = get_origin(annotation)
     return model, origin if origin in {dict, tuple} else many
 
@@ -145,9 +145,9 @@ class InnerModel(NamedTuple):
         if self.many is None:
             yield (self.key,), value
         elif self.many is tuple and isinstance(value, list | tuple):
-            yield from (((self.key, index), one) for index, one in enumerate(value))
+            yield from (((self.key, index), item) for index, item in enumerate(value))
         elif self.many is dict and isinstance(value, Mapping):
-            yield from (((self.key, str(name)), one) for name, one in value.items())
+            yield from (((self.key, str(name)), item) for name, item in value.items())
 
 
 def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:

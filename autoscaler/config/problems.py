@@ -303,7 +303,7 @@ def syntax_problem(error: yaml.YAMLError, file: str, text: bytes) -> Problem:
 def _hint(text: bytes, line: int, begin: yaml.Mark | None) -> str:
     first = line if begin is None else max(begin.line, line - 1)
     lines = islice(io.TextIOWrapper(io.BytesIO(text), "utf-8", "replace"), first, line + 1)
-    near = "\n".join(one[:_LONGEST_LINE] for one in lines)
+    near = "\n".join(line[:_LONGEST_LINE] for line in lines)
     if "{{" in near:
         return "; {{ is of a template, which has to be rendered first (such as by `helm template`)"
     if _LABELS.search(near):

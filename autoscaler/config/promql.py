@@ -105,7 +105,7 @@ def _condition(node: Node) -> bool | None:
             return conditions[0]
         case Binary("or" | "default") | Call("union") if True in conditions:
             return True
-    return False if all(one is False for one in conditions) else None
+    return False if all(condition is False for condition in conditions) else None
 
 
 def selectors_of(promql: str) -> Sequence[VectorSelector]:

@@ -91,7 +91,9 @@ class VectorSelector:
     def name_matchers(self) -> tuple[Matcher, ...]:
         """The matchers that name the metric, where the name is not before the braces."""
         named = ("__name__", "=")
-        return tuple(one for one in self.matchers if (one.label, one.operator) == named)
+        return tuple(
+            matcher for matcher in self.matchers if (matcher.label, matcher.operator) == named
+        )
 
 
 @dataclass(frozen=True, slots=True)

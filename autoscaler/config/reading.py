@@ -81,9 +81,9 @@ class _Faults(list[tuple[Location, Problem]]):
     def unquoted(self) -> list[Problem]:
         """Return those that quote none but the keys of a configuration, and what is below them."""
         return [
-            one if not location or location[0] in KEYS else replace(one, path="")
-            for location, one in self
-            if not location or location[0] in KEYS or f'"{location[-1]}"' not in one.message
+            value if not location or location[0] in KEYS else replace(value, path="")
+            for location, value in self
+            if not location or location[0] in KEYS or f'"{location[-1]}"' not in value.message
         ]
 
 
@@ -124,9 +124,9 @@ class Reading:
             return None
         if _is_configuration(value):
             # Manifests behind it are reported as manifests.
-            second = [one for _, one in faults if one.message == SECOND]
+            second = [fault for _, fault in faults if fault.message == SECOND]
             manifests = self._manifests(file, text) if second else []
-            self.problems += [one for _, one in faults if not manifests or one not in second]
+            self.problems += [fault for _, fault in faults if not manifests or fault not in second]
             self.problems += manifests
             return Source(path, text, value)
         manifests = self._manifests(file, text)
@@ -276,8 +276,8 @@ def described(value: Value, location: Location) -> tuple[Location, str] | None:
     ``location`` is where the value stands among the targets, empty for a file.
     """
     instead_of = "a target" if location else "a configuration of autoscaler"
-    found = [(at, one) for at, one in within(value, location) if isinstance(one, dict)]
-    kinds = list(dict.fromkeys(kind for _, one in found if (kind := kind_of(one))))
+    found = [(at, mapping) for at, mapping in within(value, location) if isinstance(mapping, dict)]
+    kinds = list(dict.fromkeys(kind for _, mapping in found if (kind := kind_of(mapping))))
     if not kinds:
         return None
     listed = ", ".join(kinds[:_MOST_KINDS]) + (" and others" if len(kinds) > _MOST_KINDS else "")
@@ -286,4 +286,4 @@ def described(value: Value, location: Location) -> tuple[Location, str] | None:
         message += "; `autoscaler import FILE` converts it"
     elif "ConfigMap" in kinds:
         message += "; a configuration in its `data` can be checked as a file of its own"
-    return next((at, message) for at, one in found if kind_of(one))
+    return next((at, message) for at, mapping in found if kind_of(mapping))

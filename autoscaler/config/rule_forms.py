@@ -80,20 +80,20 @@ _KEYWORDS: Mapping[str, Callable[[Any, Any], bool]] = {
         value, tuple(_TYPES[name] for name in ([names] if isinstance(names, str) else names))
     ),
     "enum": lambda choices, value: any(
-        type(one) is type(value) and one == value for one in choices
+        type(choice) is type(value) and choice == value for choice in choices
     ),
     "not": lambda schema, value: not accepts(schema, value),
-    "allOf": lambda schemas, value: all(accepts(one, value) for one in schemas),
-    "anyOf": lambda schemas, value: any(accepts(one, value) for one in schemas),
-    "oneOf": lambda schemas, value: sum(accepts(one, value) for one in schemas) == 1,
+    "allOf": lambda schemas, value: all(accepts(schema, value) for schema in schemas),
+    "anyOf": lambda schemas, value: any(accepts(schema, value) for schema in schemas),
+    "oneOf": lambda schemas, value: sum(accepts(schema, value) for schema in schemas) == 1,
     "required": lambda keys, value: (
         not isinstance(value, Mapping) or all(key in value for key in keys)
     ),
     "properties": lambda schemas, value: (
         not isinstance(value, Mapping)
-        or all(accepts(one, value[key]) for key, one in schemas.items() if key in value)
+        or all(accepts(schema, value[key]) for key, schema in schemas.items() if key in value)
     ),
-    "items": lambda schema, value: all(accepts(schema, one) for one in value or ()),
+    "items": lambda schema, value: all(accepts(schema, item) for item in value or ()),
     "maxItems": lambda most, value: len(value or ()) <= most,
 }
 
@@ -186,7 +186,7 @@ def only_one_of(keys: Sequence[str], sentence: str) -> Rule:
 
 def repeated_name(around: Fields, key: str) -> object:
     """Return the first `name` that two entries of a list have."""
-    names = [child(one, "name") for _, one in entries(around, key)]
+    names = [child(entry, "name") for _, entry in entries(around, key)]
     return next((name for name in names if isinstance(name, str) and names.count(name) > 1), None)
 
 

@@ -344,7 +344,11 @@ class Config(Settings):
         """The connections to the clusters that it serves, by `core.target.Target.cluster`."""
         if self.clusters is None:
             return {"": self.kubernetes}
-        served = (one for one in self.clusters if self.shard is None or self.shard.owns(one.name))
+        served = (
+            cluster
+            for cluster in self.clusters
+            if self.shard is None or self.shard.owns(cluster.name)
+        )
         return {cluster.name: cluster for cluster in served}
 
     @property

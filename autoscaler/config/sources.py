@@ -202,11 +202,11 @@ def named_files(
         if isinstance(name, str | Path):
             yield (*location, key), name
         elif isinstance(name, Mapping):
-            each = ((str(of), one) for of, one in name.items() if isinstance(one, str | Path))
-            yield from (((*location, key, of), one) for of, one in each)
-    for one in inner:
-        for place, part in one.values(value):
-            yield from named_files(part, one.model, (*location, *place))
+            each = ((str(of), path) for of, path in name.items() if isinstance(path, str | Path))
+            yield from (((*location, key, of), path) for of, path in each)
+    for field in inner:
+        for place, part in field.values(value):
+            yield from named_files(part, field.model, (*location, *place))
 
 
 @functools.cache
@@ -217,7 +217,7 @@ def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[Inner
         for key, field in fields_by_key(model).items()
         if FilePath in get_args(field.annotation) or get_args(FilePath)[1] in field.metadata
     ]
-    inner = [one for one in inner_models(model) if any(_keys_to_files(one.model))]
+    inner = [field for field in inner_models(model) if any(_keys_to_files(field.model))]
     return tuple(own), tuple(inner)
 
 

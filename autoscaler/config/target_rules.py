@@ -72,9 +72,9 @@ def _window_upside_down(key: str, schedule: Fields, context: Context) -> tuple[s
     return (whose, bound) if wrong else None
 
 
-def _left(one: Fields, _: Context) -> tuple[str, str]:
-    of_type = f" (type {kind})" if (kind := one.get("type")) else ""
-    return f"{one.get('field') or 'something'}{of_type}", str(one.get("why") or "something")
+def _left(fields: Fields, _: Context) -> tuple[str, str]:
+    of_type = f" (type {kind})" if (kind := fields.get("type")) else ""
+    return f"{fields.get('field') or 'something'}{of_type}", str(fields.get("why") or "something")
 
 
 def _never_opens(schedule: Fields) -> bool:
@@ -219,7 +219,9 @@ def _source_rules(kind: str, key: str) -> Iterator[Rule]:
         key,
         lambda metric, _: _other_source(metric, key),
         "does not belong to type {}: keep only `{}`, or change the type",
-        form.implies(form.where("type", *(one for one in SOURCES if one != kind)), form.null(key)),
+        form.implies(
+            form.where("type", *(source for source in SOURCES if source != kind)), form.null(key)
+        ),
     )
 
 
@@ -442,12 +444,12 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
         *_target_rules("averageUtilization", "averageValue"),
         Rule(
             "name",
-            lambda one, context: form.unknown_name(one, _resources(context)),
+            lambda fields, context: form.unknown_name(fields, _resources(context)),
             "is a resource without a query: {}; add it to `resourceQueries`, or give the metric "
             "its own `query`",
             shown=True,
         ),
-        Rule("query", lambda one, _: form.is_zero(one.get("query")), form.NO_ZERO_OF_PODS),
+        Rule("query", lambda fields, _: form.is_zero(fields.get("query")), form.NO_ZERO_OF_PODS),
     ),
     model.PodsMetricSource: (
         *_target_rules("averageValue"),

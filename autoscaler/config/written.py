@@ -151,6 +151,6 @@ def _answer(query: Query, *, complete: bool) -> Parts:
 def without_nothing(part: Any) -> Any:
     """Leave out what is off: None, false and empty lists."""
     if isinstance(part, dict):
-        left = {key: one for key, one in part.items() if one not in (None, [])}
-        return {key: without_nothing(one) for key, one in left.items() if one is not False}
+        left = {key: value for key, value in part.items() if value not in (None, [])}
+        return {key: without_nothing(value) for key, value in left.items() if value is not False}
     return list(map(without_nothing, part)) if isinstance(part, list) else part

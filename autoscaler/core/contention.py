@@ -148,5 +148,5 @@ def _of_window_up(context: DecisionContext, history: History) -> tuple[Recommend
     behavior = context.spec.behavior
     window = behavior and behavior.scale_up.stabilization_window_seconds
     cutoff = context.now - (window or 0)
-    kept = (one for one in history.recommendations or () if one.time > cutoff)
-    return tuple(one for one in kept if not one.only_down) or None
+    kept = (entry for entry in history.recommendations or () if entry.time > cutoff)
+    return tuple(entry for entry in kept if not entry.only_down) or None

@@ -251,14 +251,14 @@ def _mover(hint: Any) -> Callable[[Any, float], Any] | None:
         return move and (lambda value, by: None if value is None else move(value, by))
     if origin is tuple and args[-1] is ...:
         each = _mover(args[0])
-        return each and (lambda values, by: tuple([each(one, by) for one in values]))
+        return each and (lambda values, by: tuple([each(value, by) for value in values]))
     if origin is tuple:
         parts = [_mover(argument) for argument in args]
         return lambda values, by: tuple(
-            [part(one, by) if part else one for part, one in zip(parts, values, strict=True)]
+            [part(value, by) if part else value for part, value in zip(parts, values, strict=True)]
         )
     hints = get_type_hints(hint, include_extras=True) if is_dataclass(hint) else {}
-    movers = [(name, move) for name, one in hints.items() if (move := _mover(one))]
+    movers = [(name, move) for name, hint in hints.items() if (move := _mover(hint))]
 
     def move_fields(value: Any, by: float) -> Any:
         return replace(value, **{name: move(getattr(value, name), by) for name, move in movers})

@@ -98,10 +98,12 @@ def stabilize(
         return Stabilization(desired, desired, READY), recorded
     # The last entry on that side of the count: nothing goes beyond it for a window.
     if desired >= current:
-        holders = [one for one in recommendations if one.replicas <= after and not one.only_down]
+        holders = [
+            entry for entry in recommendations if entry.replicas <= after and not entry.only_down
+        ]
         reason, seconds = SCALE_UP_STABILIZED, up_seconds
     else:
-        holders = [one for one in recommendations if one.replicas >= after]
+        holders = [entry for entry in recommendations if entry.replicas >= after]
         reason, seconds = SCALE_DOWN_STABILIZED, down_seconds
     holder = _last(holders)
     return Stabilization(desired, after, reason, holder, holder.time + seconds), recorded
@@ -180,9 +182,9 @@ class _Rates:
         self._rules = behavior.scale_up if up else behavior.scale_down
         self._history = history
 
-    def beyond(self, one: int, other: int) -> bool:
+    def beyond(self, count: int, other: int) -> bool:
         """Return whether one count is further in the direction than the other."""
-        return one > other if self.up else one < other
+        return count > other if self.up else count < other
 
     def limit_at(self, time: float) -> tuple[int, ScalingPolicy | None]:
         """Return the limit at an instant, and the policy that sets it; None if it is disabled.

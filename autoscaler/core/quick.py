@@ -22,8 +22,12 @@ def quick(record: type[_Record]) -> type[_Record]:
     plain = make_dataclass(
         record.__name__,
         [
-            (one.name, one.type, field(default=one.default, default_factory=one.default_factory))
-            for one in fields(record)  # type: ignore[arg-type]
+            (
+                entry.name,
+                entry.type,
+                field(default=entry.default, default_factory=entry.default_factory),
+            )
+            for entry in fields(record)  # type: ignore[arg-type]
         ],
     )
     type.__setattr__(record, "__init__", plain.__init__)  # type: ignore[misc]
@@ -42,7 +46,7 @@ def changed(record: _Record, **changes: Any) -> _Record:
 
 @cache
 def _values_of(record: Any) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*(one.name for one in fields(record)))
+    return attrgetter(*(entry.name for entry in fields(record)))
 
 
 def bounded_cache(

@@ -283,7 +283,7 @@ def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
     if spec.behavior is None:
         return Tolerance(flags.tolerance, flags.tolerance)
     own = (spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance)
-    return Tolerance(*(flags.tolerance if one is None else one for one in own))
+    return Tolerance(*(flags.tolerance if number is None else number for number in own))
 
 
 def down_window(behavior: Behavior | None, flags: Flags) -> float:

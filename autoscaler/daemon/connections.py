@@ -132,7 +132,7 @@ class ConnectedCluster:
 
     def set_targets(self, targets: Iterable[Target]) -> None:
         """Watch what those of the targets need that are in it."""
-        self.caches.set_targets([one for one in targets if one.cluster == self.name])
+        self.caches.set_targets([target for target in targets if target.cluster == self.name])
 
     def close(self) -> None:
         """Close all of it, within seconds; all writes must have ended."""

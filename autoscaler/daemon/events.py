@@ -128,7 +128,7 @@ class EventReporter(Reporter):
             return
         told, left_out = [*wording.named_events(decision)], isinstance(result.write, NotWritten)
         if decision.in_shadow:
-            ours, told = (), [one for one in told if one.reason == CONTROLLED_BY_OTHER]
+            ours, told = (), [event for event in told if event.reason == CONTROLLED_BY_OTHER]
             left_out = not told
         if left_out or not self._gate.leading():
             return
@@ -136,8 +136,8 @@ class EventReporter(Reporter):
             self._not_queued += 1
             return
         events = [
-            Event(one.type, one.reason, wording.plain(one.message, decision))
-            for one in (*ours, *told)
+            Event(event.type, event.reason, wording.plain(event.message, decision))
+            for event in (*ours, *told)
         ]
         if decision.foreign is not None:
             kind = "Warning" if decision.foreign.reversal else "Normal"

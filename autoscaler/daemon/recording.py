@@ -37,7 +37,9 @@ class Recorder(Reporter):
         before = self._rules
         self._rules = {target.key: Rules(target, flags) for target in targets}
         seen = self._seen.copy()
-        self._seen = {key: one for key, one in seen.items() if self._rules.get(key) == before[key]}
+        self._seen = {
+            key: decision for key, decision in seen.items() if self._rules.get(key) == before[key]
+        }
         self._writer.retain(self._rules.keys())
         for key in self._comparisons.keys() - self._rules.keys():
             self._end_comparison(key)

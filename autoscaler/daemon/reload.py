@@ -232,7 +232,7 @@ class FileSource:
         found = included(self._sources.include, main)
         named = {path: stat_of(path) for path in self._sources.unusable}
         statuses = {main: stat_of(main), **found.files, **named}
-        stamps = {path: one and stamp_of(one) for path, one in statuses.items()}
+        stamps = {path: status and stamp_of(status) for path, status in statuses.items()}
         return stamps | dict.fromkeys(found.faults)
 
 

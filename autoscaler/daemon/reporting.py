@@ -211,7 +211,7 @@ class StateChanges:
         others = ranked[_MOST_CAUSES:]
         for state in sorted({state for state, _ in others}):
             rest = [kind for kind in others if kind[0] is state]
-            targets = [one for kind in rest for one in alike[kind]]
+            targets = [target for kind in rest for target in alike[kind]]
             yield _summary(state, wording.counted(len(rest), "other cause"), targets)
 
 

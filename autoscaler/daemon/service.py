@@ -196,7 +196,7 @@ class MainLoop:
 
     def _led(self) -> frozenset[str]:
         """Return the clusters that this process leads."""
-        return frozenset(name for name, one in self._clusters.items() if one.gate.leading())
+        return frozenset(name for name, cluster in self._clusters.items() if cluster.gate.leading())
 
     def _leaders(self) -> list[ClusterLeader]:
         """Return who leads each cluster, in the order of the configuration."""
@@ -317,7 +317,7 @@ class MainLoop:
         return Ports(
             metrics=connections.prometheus,
             clusters={
-                **{name: one.caches for name, one in connections.clusters.items()},
+                **{name: cluster.caches for name, cluster in connections.clusters.items()},
                 **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
             },
             reporter=Reporters(self._reporters, connections.events),
@@ -358,7 +358,7 @@ def _is_in(clusters: AbstractSet[str], target: str) -> bool:
 
 
 def _writes_per_second(config: Config) -> dict[str, float]:
-    return {name: one.max_writes_per_second for name, one in config.connections.items()}
+    return {name: settings.max_writes_per_second for name, settings in config.connections.items()}
 
 
 def _tune_garbage_collection() -> None:

@@ -246,7 +246,7 @@ def daemon_config(
     story: Story, prometheus_url: str, clusters: Sequence[ServedCluster]
 ) -> dict[str, object]:
     """Return the daemon's configuration, but for what is of a folder and of an address."""
-    connections = [_connection(one) for one in clusters]
+    connections = [_connection(cluster) for cluster in clusters]
     several = len(clusters) > 1
     return {
         "prometheus": {"url": prometheus_url},
@@ -257,7 +257,7 @@ def daemon_config(
         "initialReadinessDelay": "1s",
         "queries": {METRIC: f'{METRIC}{{queue="{QUEUE}"}}', LOAD: LOAD},
         "resourceQueries": {"cpu": {"query": CPU, "window": "1s"}},
-        "targets": [target for one in clusters for target in _targets(story, one)],
+        "targets": [target for cluster in clusters for target in _targets(story, cluster)],
     }
 
 
@@ -336,7 +336,7 @@ def run_daemon(
     argv += ["--log-level", "debug", "--log-format", "json"]
     with Child("The autoscaler", argv, folder / "autoscaler.log") as process:
         process.wait("listen", lambda: _listens(port), stop)
-        workers = {one.region.name: one.workers for one in clusters}
+        workers = {cluster.region.name: cluster.workers for cluster in clusters}
         yield DemoDaemon(process, file, f"http://{address}/", workers)
 
 

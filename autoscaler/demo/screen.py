@@ -85,8 +85,8 @@ def plain(console: Console) -> Show:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def show(progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:
-        for region, one in progress.items():
-            state, named = one.state, f"  {region}" if region else ""
+        for region, latest in progress.items():
+            state, named = latest.state, f"  {region}" if region else ""
             for decision in news[region]:
                 tell(f"{decision.elapsed:5.0f} s{named}  autoscaler: {decision.message}")
             if int(state.elapsed) > seconds.get(region, -1):
@@ -114,11 +114,11 @@ def picture(progress: Shown, story: Story) -> Group:
         capacity = state.workers.ready * story.worker_rate
         rate = f"{state.arrival_rate:.0f}"
         table.add_row("messages/s", rate, f"come; {capacity:.0f} can be consumed")
-    for region, one in progress.items():
-        named, workers = f"{region} " if region else "", one.state.workers
-        waiting = Text(bars(one.queue), style="yellow")
-        table.add_row(f"{named}queue", str(one.state.waiting), waiting)
-        ready = Text(bars(one.ready), style="green")
+    for region, latest in progress.items():
+        named, workers = f"{region} " if region else "", latest.state.workers
+        waiting = Text(bars(latest.queue), style="yellow")
+        table.add_row(f"{named}queue", str(latest.state.waiting), waiting)
+        ready = Text(bars(latest.ready), style="green")
         table.add_row(f"{named}ready / desired", f"{workers.ready} / {workers.desired}", ready)
     log = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     log.add_column(justify="right", style="dim")
@@ -130,13 +130,13 @@ def picture(progress: Shown, story: Story) -> Group:
     shown = (Text(), title, Text(), table, Text(), Text("decisions", style="bold"), log)
     if several:
         return Group(*shown)
-    latest = first.latest or "waiting for the first sync"
-    return Group(*shown, Text.assemble(("now: ", "bold"), latest))
+    last = first.latest or "waiting for the first sync"
+    return Group(*shown, Text.assemble(("now: ", "bold"), last))
 
 
 def _last_decisions(progress: Shown) -> Sequence[tuple[str, LoggedDecision]]:
     """Return the last decisions of all regions, in their order."""
-    made = [(region, each) for region, one in progress.items() for each in one.decisions]
+    made = [(region, each) for region, state in progress.items() for each in state.decisions]
     made.sort(key=lambda pair: pair[1].elapsed)
     return made[-_DECISIONS:]
 

@@ -204,7 +204,7 @@ def _tell(
         show(progress, news)
         elapsed = max(state.elapsed for state in states.values())
         played = elapsed >= story.last_phase_at
-        if not (played and all(one.is_back_at_one for one in progress.values())):
+        if not (played and all(state.is_back_at_one for state in progress.values())):
             settled = None
         elif settled is None:
             settled = elapsed
@@ -217,11 +217,11 @@ def _tell(
 
 def _summarize(progress: Mapping[str, Progress], say: Callable[[str], None]) -> None:
     say("")
-    for name, one in progress.items():
+    for name, state in progress.items():
         queue = f"the queue of {name}" if name else "the queue"
         say(
-            f"In {one.state.elapsed:.0f} s {queue} grew to {one.peak_queue} messages and "
-            f"the workers from 1 to {one.peak_workers} and back."
+            f"In {state.state.elapsed:.0f} s {queue} grew to {state.peak_queue} messages and "
+            f"the workers from 1 to {state.peak_workers} and back."
         )
 
 

@@ -90,7 +90,7 @@ class Region:
 
 
 _REGIONS = tuple(
-    Region(*one) for one in (("eu", 1.0), ("us", 0.7), ("ap", 0.5), ("sa", 0.8), ("af", 0.6))
+    Region(*values) for values in (("eu", 1.0), ("us", 0.7), ("ap", 0.5), ("sa", 0.8), ("af", 0.6))
 )
 MOST_CLUSTERS = len(_REGIONS)
 

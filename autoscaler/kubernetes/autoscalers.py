@@ -80,7 +80,7 @@ class AutoscalerCache(Cache):
         if hpa is None or not hpa.statuses:
             return hpa
         *earlier, last = hpa.statuses
-        kept = [one for one, next_ in pairwise(hpa.statuses) if next_.time > since]
+        kept = [status for status, next_ in pairwise(hpa.statuses) if next_.time > since]
         return hpa if len(kept) == len(earlier) else replace(hpa, statuses=(*kept, last))
 
     def begin(self) -> None:
@@ -285,9 +285,9 @@ def _shortened(part: object) -> object:
 
 def _why_undecided(given: Mapping[str, Any]) -> str:
     reasons = (
-        printable(one.get("reason") or "", _LONGEST_REASON)
-        for one in (given.get("conditions") or [])[:_MOST_CONDITIONS]
-        if one["type"] == SCALING_ACTIVE and one["status"] != "True"
+        printable(condition.get("reason") or "", _LONGEST_REASON)
+        for condition in (given.get("conditions") or [])[:_MOST_CONDITIONS]
+        if condition["type"] == SCALING_ACTIVE and condition["status"] != "True"
     )
     return next(reasons, "")
 
@@ -296,19 +296,21 @@ def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatu
     """Return a status; None where nothing was decided yet: that is no count of 0."""
     conditions = tuple(
         HpaCondition(
-            printable(one["type"], _LONGEST_REASON),
-            one["status"] == "True",
-            printable(one.get("reason") or "", _LONGEST_REASON),
+            printable(condition["type"], _LONGEST_REASON),
+            condition["status"] == "True",
+            printable(condition.get("reason") or "", _LONGEST_REASON),
         )
-        for one in (given.get("conditions") or [])[:_MOST_CONDITIONS]
+        for condition in (given.get("conditions") or [])[:_MOST_CONDITIONS]
     )
     current = checked_count(given.get("currentReplicas", 0))
     desired = checked_count(given["desiredReplicas"])
-    inactive = any(one.type == SCALING_ACTIVE and not one.true for one in conditions)
+    inactive = any(
+        condition.type == SCALING_ACTIVE and not condition.true for condition in conditions
+    )
     if desired == 0 and (not conditions or (inactive and current > 0)):
         return None
     read = (given.get("currentMetrics") or [])[:metrics]
-    values = [_or_none(_value, one) for one in read]
+    values = [_or_none(_value, metric) for metric in read]
     return HpaStatus(
         received,
         current,

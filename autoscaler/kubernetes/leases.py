@@ -213,7 +213,7 @@ class OtherShards:
     def since(self, namespace: str, led_since: float) -> float | None:
         """Return the time from which only we may write in a namespace; None before it."""
         looked, over = self._known
-        since = max([led_since, *(at for one, at in over.items() if one.owns(namespace))])
+        since = max([led_since, *(at for shard, at in over.items() if shard.owns(namespace))])
         return None if looked != led_since or since == math.inf else since
 
     def look(self, led_since: float, deadline: float, steady: Callable[[], float]) -> str:
@@ -227,8 +227,8 @@ class OtherShards:
         now = steady()
         records = {Shard.of_lease(lease, self._name): record for lease, record in found.items()}
         if looked != led_since:
-            others = [one for one in records if one and one.shards != self._own.shards]
-            self._seen, over = {one: Election("", self._times) for one in others}, {}
+            others = [record for record in records if record and record.shards != self._own.shards]
+            self._seen, over = {record: Election("", self._times) for record in others}, {}
         ends: dict[Shard, float] = {}
         for shard, election in self._seen.items():
             election.observe(records.get(shard), now)

@@ -56,7 +56,9 @@ def _in_memory(
 def _forget_some() -> None:
     """Close the oldest that no configuration names, if there are many."""
     used = {
-        path for one in _configurations for path in (one.cert_file, one.key_file, one.ssl_ca_cert)
+        path
+        for configuration in _configurations
+        for path in (configuration.cert_file, configuration.key_file, configuration.ssl_ca_cert)
     }
     unused = [data for data, descriptor in _files.items() if _path(descriptor) not in used]
     for data in unused[: max(0, len(unused) + 1 - _MOST_UNUSED)]:

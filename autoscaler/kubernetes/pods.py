@@ -82,8 +82,12 @@ def _container_keys(containers: list[JsonObject] | None) -> _ContainerKeys:
     every = containers or ()
     return tuple(
         [
-            (_name(one["name"]), one.get("restartPolicy") == "Always", _quantities(one))
-            for one in every
+            (
+                _name(container["name"]),
+                container.get("restartPolicy") == "Always",
+                _quantities(container),
+            )
+            for container in every
         ]
     )
 

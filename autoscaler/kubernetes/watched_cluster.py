@@ -72,7 +72,7 @@ class WatchedCluster:
         self._scaled: frozenset[Controlled] = frozenset()
         """The objects of all targets, whose HPAs are compared with what is decided."""
         self._autoscaler_watches = self._watches_of(
-            lambda namespace: AutoscalerCache(namespace, lambda one: one in self._scaled),
+            lambda namespace: AutoscalerCache(namespace, lambda name: name in self._scaled),
             1,
             self._timings.first_refusal_confirmed_after,
         )

@@ -99,9 +99,9 @@ def reader_of(kind: type[T], past: tuple[float, float] | None = None) -> Callabl
     return checked
 
 
-def is_same(one: object, other: object) -> bool:
+def is_same(value: object, other: object) -> bool:
     """Return whether two values are the same; NaN is the same as NaN."""
-    return dumps(one) == dumps(other)
+    return dumps(value) == dumps(other)
 
 
 def _sentence(error: BaseValidationError) -> str:

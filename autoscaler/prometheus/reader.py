@@ -91,7 +91,7 @@ class PrometheusReader:
         self.called = f"Prometheus {name}".rstrip()
         """The server by its name, for messages."""
         self._subject = f"{self.called} at {without_secrets(settings.url)}"
-        self._headers = {key: one.get_secret_value() for key, one in settings.headers.items()}
+        self._headers = {key: value.get_secret_value() for key, value in settings.headers.items()}
         self._redactor = Redactor(self._fixed_secrets())
         self._sign_in = SignIn(settings)
         self._method = "POST"

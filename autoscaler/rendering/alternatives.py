@@ -90,20 +90,27 @@ class OtherBound:
 def alternatives(entry: SyncResult) -> tuple[str, ...]:
     """Return a sentence for each thing that would have changed the target's count."""
     decision, told, values = entry.decision, list[str](), list[str]()
-    for one in alternatives_of(entry):
-        goes = f"would have {'stayed at' if one.desired == decision.current else 'gone to'}"
-        goes = f"{goes} {one.desired}"
-        match one:
+    for alternative in alternatives_of(entry):
+        goes = f"would have {'stayed at' if alternative.desired == decision.current else 'gone to'}"
+        goes = f"{goes} {alternative.desired}"
+        match alternative:
             case OtherValue():
-                asks = f"{_name(one.result)} would have asked for {one.result.proposal}"
-                values.append(f"{_value(one, entry)}, {asks}, and the target {goes}")
+                result = alternative.result
+                asks = f"{_name(result)} would have asked for {result.proposal}"
+                values.append(f"{_value(alternative, entry)}, {asks}, and the target {goes}")
             case LeftOut():
-                told.append(f"without {one.what} it {goes}{one.until}")
-            case OtherBound() if one.which == MIN_QUERY:
-                told.append(f"if {MIN_QUERY} had given {one.replicas} it {goes}")
+                told.append(f"without {alternative.what} it {goes}{alternative.until}")
+            case OtherBound() if alternative.which == MIN_QUERY:
+                told.append(f"if {MIN_QUERY} had given {alternative.replicas} it {goes}")
             case OtherBound():
-                first = " first" if one.which == _MAXIMUM and one.desired < one.replicas else ""
-                told.append(f"with a {one.which} of {one.replicas} it {goes}{first}")
+                first = (
+                    " first"
+                    if alternative.which == _MAXIMUM and alternative.desired < alternative.replicas
+                    else ""
+                )
+                told.append(
+                    f"with a {alternative.which} of {alternative.replicas} it {goes}{first}"
+                )
     return tuple(dict.fromkeys(told + values[:_MOST_TOLD]))
 
 
@@ -111,14 +118,14 @@ def _name(result: MetricResult) -> str:
     return wording.metric_name(result.metric)
 
 
-def _value(one: OtherValue, entry: SyncResult) -> str:
-    was, result = entry.decision.metrics[one.index], one.result
-    read = entry.inputs.observation.readings[one.index]
+def _value(alternative: OtherValue, entry: SyncResult) -> str:
+    was, result = entry.decision.metrics[alternative.index], alternative.result
+    read = entry.inputs.observation.readings[alternative.index]
     if isinstance(result.reading, Values) and isinstance(read, Values):
-        then, now = (Decimal(sum(one.values)) / 1000 for one in (result.reading, read))
+        then, now = (Decimal(sum(reading.values)) / 1000 for reading in (result.reading, read))
         return f"at {then:f} instead of {now:f}"
-    word = "more" if (one.parts or 0) > 0 else "less"
-    change = f"{abs(one.parts or 0) * 100 / PARTS:.10g}"
+    word = "more" if (alternative.parts or 0) > 0 else "less"
+    change = f"{abs(alternative.parts or 0) * 100 / PARTS:.10g}"
     before, after = wording.usage(was), wording.usage(result)
     shown = f" ({after} instead of {before})" if after != before else ""
     return f"with {change}% {word} load on each pod{shown}"
@@ -170,8 +177,8 @@ class _Again:
         """Decide with another reading of one metric."""
         readings = list(self.observation.readings)
         self.computed += sum(
-            _OF_METRIC + (len(one.samples) if isinstance(one, PodSamples) else 0)
-            for one in readings
+            _OF_METRIC + (len(reading.samples) if isinstance(reading, PodSamples) else 0)
+            for reading in readings
         )
         readings[index] = reading
         return self.decide(replace(self.observation, readings=tuple(readings)))
@@ -231,7 +238,7 @@ def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Re
     """Return what changes a reading by so many steps, and how many there are up and down."""
     if isinstance(reading, Values):
         total, of = sum(reading.values), target.value or target.average_value or 0
-        step = 1 if any(one % _UNIT for one in (of, *reading.values)) else _UNIT
+        step = 1 if any(milli % _UNIT for milli in (of, *reading.values)) else _UNIT
         most_down = max(0, min(total // step, _MOST_STEPS))
 
         def of_total(steps: int) -> Values:
@@ -242,8 +249,10 @@ def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Re
 
         def of_samples(steps: int) -> PodSamples:
             samples = {
-                pod: replace(one, milli=_at_most(one.milli * (PARTS + steps) // PARTS, one.milli))
-                for pod, one in reading.samples.items()
+                pod: replace(
+                    sample, milli=_at_most(sample.milli * (PARTS + steps) // PARTS, sample.milli)
+                )
+                for pod, sample in reading.samples.items()
             }
             return replace(reading, samples=samples)
 
@@ -379,7 +388,7 @@ def _of_metrics(again: _Again) -> _Alternatives:
         isinstance(result.outcome, Calculation) or result.fallback is not None for result in results
     ]
     if any(works) and not all(works):
-        failed = list(compress(results, (not one for one in works)))
+        failed = list(compress(results, (not is_usable for is_usable in works)))
         named = _name(failed[0]) if len(failed) == 1 else f"the {len(failed)} metrics"
         yield f"{named}, which failed,", _with_metrics(again, works), ""
     if any(result.fallback is not None for result in results):
@@ -411,7 +420,7 @@ def _without_recommendations(again: _Again, held: Stabilization) -> Iterator[Lef
             first = stamp
         known = replace(known, first_seen=first, last_active=stamp)
     known = replace(known, blocked_since=None)
-    others = tuple(one for one in before.recommendations or () if one != holder)
+    others = tuple(entry for entry in before.recommendations or () if entry != holder)
     by, last = "the earlier recommendations", "that"
     if holder is not None:
         by = wording.recommendation(holder, again.now) + ("," if holder.first else "")

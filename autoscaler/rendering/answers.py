@@ -55,8 +55,8 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
-        return {_escaped(key): _escaped(one) for key, one in value.items()}
-    return [_escaped(one) for one in value] if isinstance(value, list | tuple) else value
+        return {_escaped(key): _escaped(item) for key, item in value.items()}
+    return [_escaped(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _one_line(value: object) -> object:

@@ -65,7 +65,7 @@ def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
     found += [*_conditions(old, new), *_rules(before, after)]
     if not found and change_key(before) != change_key(after):
         found = ["the same is decided in another way"]
-    return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(found))
+    return tuple(printable(sentence, LONGEST_SENTENCE) for sentence in dict.fromkeys(found))
 
 
 def _count(old: Decision, new: Decision) -> Iterator[str]:
@@ -140,9 +140,9 @@ def _bounds(old: Decision, new: Decision) -> Iterator[str]:
 def _metrics(old: Decision, new: Decision) -> Iterator[str]:
     if not new.metrics or not old.metrics:
         return
-    for one, other in zip(old.metrics, new.metrics, strict=False):
-        if one.metric == other.metric:
-            yield from _metric(one, other)
+    for metric, other in zip(old.metrics, new.metrics, strict=False):
+        if metric.metric == other.metric:
+            yield from _metric(metric, other)
     yield from _compared(_of_metrics(old), _of_metrics(new))
     now, was = new.combination, old.combination
     if now is not None and was is not None and now.winner != was.winner and now.winner:
@@ -211,7 +211,8 @@ def _stages(of: SyncResult) -> Iterator[target_rules.Fact]:
 
 def _conditions(old: Decision, new: Decision) -> Iterator[str]:
     was, now = (
-        {one.type: f"{one.status} ({one.reason})" for one in of.conditions} for of in (old, new)
+        {condition.type: f"{condition.status} ({condition.reason})" for condition in of.conditions}
+        for of in (old, new)
     )
     for type_ in dict.fromkeys((*now, *was)):
         if was.get(type_) != now.get(type_):
@@ -226,7 +227,7 @@ def _rules(before: SyncResult, after: SyncResult) -> Iterator[str]:
     if before.rules == after.rules:
         return
     changes = list(field_changes(written(before.target), written(after.target)))
-    was, now = (defaults_of(one.flags).document() for one in (before, after))
+    was, now = (defaults_of(rules.flags).document() for rules in (before, after))
     settings = list(field_changes(was, now))
     for change in (*changes[:_MOST_KEYS], *settings):
         values = f"{_shown(change.after)}, before {_shown(change.before)}"

@@ -60,7 +60,7 @@ def explain(
     stages["combine"] = _combination(decision)
     stages |= _rules_and_limits(result)
     stages["conditions"] = [_condition(condition, decision) for condition in decision.conditions]
-    gaps = [one.reading for one in decision.metrics if isinstance(one.reading, Gap)]
+    gaps = [metric.reading for metric in decision.metrics if isinstance(metric.reading, Gap)]
     if file is not None and any(gap.kind is GapKind.EMPTY for gap in gaps):
         stages["hint"] = [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
     lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
@@ -135,7 +135,7 @@ def _scale(result: SyncResult) -> list[str]:
 def _metric(result: MetricResult, of: SyncResult) -> list[str]:
     decision, metric, outcome = of.decision, result.metric, result.outcome
     lines = [f"{metric.type} {wording.metric_name(metric)}, target {wording.target(metric)}"]
-    active = [one for one in (target_rules.activity(result, of.target),) if one]
+    active = [activity for activity in (target_rules.activity(result, of.target),) if activity]
     if not isinstance(outcome, Calculation):
         lines += [f"{outcome.reason}: {outcome.message}", *active]
         if instead := target_rules.fallback(result):
@@ -194,7 +194,7 @@ def _pods(groups: PodGroups) -> Iterator[str]:
             parts.append(f"{len(names)} {word}{meaning} ({wording.some(names)})")
     yield "pods: " + ", ".join(parts)
     for rule in UnreadyRule:
-        unready = [one for one in groups.unready_by if one.rule is rule]
+        unready = [pod for pod in groups.unready_by if pod.rule is rule]
         if unready:
             until = max((pod.until for pod in unready if pod.until is not None), default=None)
             last = "" if until is None else f"; the last counts from {rfc3339(until)} on"

@@ -62,9 +62,9 @@ def _metrics(hpa: Hpa) -> Iterator[str]:
 
 def inactive_text(status: HpaStatus) -> str:
     """Say why an HPA is not scaling, if it is not."""
-    for one in status.conditions:
-        if one.type in {SCALING_ACTIVE, ABLE_TO_SCALE} and not one.true:
-            return f"{one.type} is False: {one.reason}"
+    for condition in status.conditions:
+        if condition.type in {SCALING_ACTIVE, ABLE_TO_SCALE} and not condition.true:
+            return f"{condition.type} is False: {condition.reason}"
     return ""
 
 
@@ -100,5 +100,5 @@ def _metric_status(result: MetricResult) -> Json:
         "averageValue": average,
         "averageUtilization": current.average_utilization,
     }
-    body["current"] = {key: one for key, one in known.items() if one is not None}
+    body["current"] = {key: value for key, value in known.items() if value is not None}
     return {"type": metric.type, SOURCES[metric.type]: body}

@@ -92,8 +92,8 @@ def _differences(record: DirectoryRecord, change: Change, entry: SyncResult) -> 
         yield f"the decision before cannot be read: {error}"
         return
     away = record.lapses(change.target, before.time, change.time)
-    for one in away:
-        yield f"nothing was recorded from {rfc3339(one.begin)} to {rfc3339(one.end)}"
+    for text in away:
+        yield f"nothing was recorded from {rfc3339(text.begin)} to {rfc3339(text.end)}"
     yield from different
     if not different and not away:
         yield "nothing differs; a new process has begun to record"
@@ -112,7 +112,7 @@ def _values(record: DirectoryRecord, change: Change, entry: SyncResult, at: floa
         return
     metrics = entry.target.spec.metrics
     shown = [_number(metric, last, 2 + 2 * index) for index, metric in enumerate(metrics)]
-    told = [one for one in shown if one]
+    told = [text for text in shown if text]
     if told:
         stays = "" if change.desired is None else f"; the count stays at {change.desired}"
         yield f"since {rfc3339(last.time)}: {'; '.join(told)}{stays}"
@@ -125,8 +125,8 @@ def _number(metric: MetricSpec, sample: Sample, index: int) -> str:
     if value is None:
         return f"{name} has no value"
     asks = "" if proposal is None else f", which asks for {proposal}"
-    extremes = [one[index] for one in (sample.low, sample.high) if index < len(one)]
-    known = [_shown(metric, one) for one in extremes if one is not None]
+    extremes = [values[index] for values in (sample.low, sample.high) if index < len(values)]
+    known = [_shown(metric, value) for value in extremes if value is not None]
     wide = len(known) == 2 and extremes[0] != extremes[1]
     within = f" ({known[0]} to {known[1]} in that minute)" if wide else ""
     return f"{name} is {_shown(metric, value)}/{wording.target(metric)}{within}{asks}"
@@ -145,11 +145,11 @@ def _others(record: DirectoryRecord, change: Change, after: Change | None) -> It
     begin = change.time - _NEAR_SECONDS
     near = record.changes([change.target], begin, change.time + _AFTER, limit=_NEAR)
     last = () if after is None else (after,)
-    theirs = [one for one in (*reversed(near), *last) if Mark.FOREIGN in one.marks]
+    theirs = [other for other in (*reversed(near), *last) if Mark.FOREIGN in other.marks]
     if len(theirs) > _MOST_OTHERS:
         yield f"others set the replicas {len(theirs)} times around then, the last times so:"
-    for one in theirs[-_MOST_OTHERS:]:
-        yield f"{_who(record, one)}, seen at {rfc3339(one.time)}"
+    for other in theirs[-_MOST_OTHERS:]:
+        yield f"{_who(record, other)}, seen at {rfc3339(other.time)}"
 
 
 def _who(record: DirectoryRecord, change: Change) -> str:
@@ -171,9 +171,9 @@ def recorded_targets(record: DirectoryRecord) -> answers.TargetList:
     standings = record.standings()
     last = [record.change_at(target, span[1]) for target in record.targets()]
     targets = tuple(
-        _recorded(one, standings[one.target].since, record)
-        for one in last
-        if one is not None and one.target in standings
+        _recorded(change, standings[change.target].since, record)
+        for change in last
+        if change is not None and change.target in standings
     )
     return answers.TargetList(time=span[1], targets=targets)
 

@@ -78,7 +78,9 @@ def _values_found(reading: Values, series: int) -> str:
 
 def _pods(target: Target, query: Query, answer: QueryResult) -> Sequence[Pod]:
     series = answer.with_label(query.labels.namespace, target.namespace)
-    names = dict.fromkeys(one.labels.get(query.labels.pod, "") for one in series)
+    names = dict.fromkeys(
+        series_of_pod.labels.get(query.labels.pod, "") for series_of_pod in series
+    )
     ref = target.spec.scale_target_ref
     if ref.kind in _NAMES_ITS_PODS:
         names = dict.fromkeys(name for name in names if name.startswith(f"{ref.name}-"))
@@ -116,7 +118,7 @@ def existing(target: Target, metric: MetricSpec, query: Query, answer: QueryResu
 
 def labels_of(answer: QueryResult) -> str:
     """Return which labels the series of an answer have."""
-    known = sorted({name for one in answer.series for name in one.labels})
+    known = sorted({name for series in answer.series for name in series.labels})
     shown = ", ".join(printable(name, _LONGEST) for name in known[:_MOST_LABELS])
     return f"their labels are {shown}" if shown else "they have no labels"
 
@@ -135,7 +137,7 @@ def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
 
 def values_of(label: str, answer: QueryResult, *, all_of_them: bool = True) -> str:
     """Return which values a label has in an answer, of which there may be others; empty if none."""
-    values = sorted({one.labels[label] for one in answer.series if label in one.labels})
+    values = sorted({series.labels[label] for series in answer.series if label in series.labels})
     if not values:
         return ""
     shown = ", ".join(f'"{printable(value, _LONGEST)}"' for value in values[:_MOST_VALUES])
@@ -220,7 +222,7 @@ class _Looking:
             if not self._count(replace(selector, matchers=(*named.matchers, matcher))):
                 return f"with {_shown(matcher)}: {self._there_is(named, matcher)}"
         for matcher in asked:
-            kept = tuple(one for one in selector.matchers if one != matcher)
+            kept = tuple(other for other in selector.matchers if other != matcher)
             rest = replace(selector, matchers=kept)
             if count := self._count(rest):
                 without = f"without {_shown(matcher)} there are {count}"

@@ -52,7 +52,7 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
     if not metrics:
         # A target at zero, or that another autoscaler controls, needs no values.
         absent = UNKNOWN if result.decision.current is None else NOT_ASKED
-        metrics = tuple([metric_of(one, None, absent) for one in result.target.spec.metrics])
+        metrics = tuple([metric_of(metric, None, absent) for metric in result.target.spec.metrics])
     fields = _standing(result, result.classified().state, metrics)
     if message:
         fields["message"] = message

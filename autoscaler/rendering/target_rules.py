@@ -39,10 +39,10 @@ _PAUSED = {
 }
 
 
-def pause(one: Pause, now: float) -> str:
+def pause(pause: Pause, now: float) -> str:
     """Write what is paused, by whom, and until when."""
-    until = "" if one.until is None else f" until {time_of_day(one.until, now)}"
-    return f"{_PAUSED[one.mode]} by {one.by}{until}"
+    until = "" if pause.until is None else f" until {time_of_day(pause.until, now)}"
+    return f"{_PAUSED[pause.mode]} by {pause.by}{until}"
 
 
 def prevented(decision: Decision) -> str:
@@ -83,7 +83,7 @@ def asleep(decision: Decision) -> str:
         since = "" if idle is None else f" since {time_of_day(idle.last_active, decision.time)}"
         return f"idle, every metric has been inactive{since}"
     unknown = [metric for metric in decision.metrics if metric.activity is Activity.UNKNOWN]
-    names = " or ".join(wording.metric_name(one.metric) for one in unknown)
+    names = " or ".join(wording.metric_name(metric.metric) for metric in unknown)
     return f"idle, and it is not known whether {names} is active"
 
 
@@ -122,14 +122,14 @@ def _is_read(result: MetricResult) -> bool:
 
 def fallback_rule(result: MetricResult) -> str:
     """Write in brackets what a fallback depends on; empty where it is a plain count, or unused."""
-    one = None if result.fallback is None else result.fallback.fallback
-    if one is None or one.behavior is FallbackBehavior.STATIC or _is_read(result):
+    settings = None if result.fallback is None else result.fallback.fallback
+    if settings is None or settings.behavior is FallbackBehavior.STATIC or _is_read(result):
         return ""
-    if one.behavior is FallbackBehavior.CURRENT_REPLICAS:
+    if settings.behavior is FallbackBehavior.CURRENT_REPLICAS:
         return " (the current count)"
-    higher = one.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER
+    higher = settings.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER
     word = "higher" if higher else "lower"
-    return f" ({one.replicas}, or the current count if that is {word})"
+    return f" ({settings.replicas}, or the current count if that is {word})"
 
 
 def wanted(decision: Decision) -> str:
@@ -138,10 +138,10 @@ def wanted(decision: Decision) -> str:
     return "" if metric is None else f"; {wording.metric_name(metric)} asks for replicas meanwhile"
 
 
-def saturation(one: Saturation, now: float) -> str:
+def saturation(saturation: Saturation, now: float) -> str:
     """Write how many replicas are missing, and since when."""
-    missing = wording.counted(one.missing, "replica")
-    return f"{missing} missing since {time_of_day(one.since, now)}: {one.reason}"
+    missing = wording.counted(saturation.missing, "replica")
+    return f"{missing} missing since {time_of_day(saturation.since, now)}: {saturation.reason}"
 
 
 # -- in the sentence of a decision -----------------------------------------------------------------
@@ -168,7 +168,9 @@ def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterat
     if paused is not None and restraint is not Restraint.PAUSE:
         yield pause(paused, decision.time)
     if paused is not None:
-        yield from (one.message for one in decision.events if one.reason == INVALID_ANNOTATION)
+        yield from (
+            event.message for event in decision.events if event.reason == INVALID_ANNOTATION
+        )
     yield goes_idle(decision)
 
 

@@ -101,15 +101,15 @@ def selector(chosen: LabelSelector | None) -> str:
     return "{" + ", ".join([*labels, *map(_matcher, chosen.match_expressions)]) + "}"
 
 
-def _matcher(one: Requirement) -> str:
-    same, other = ("=~", "!~") if len(one.values) > 1 else ("=", "!=")
-    values = "|".join(one.values)
+def _matcher(requirement: Requirement) -> str:
+    same, other = ("=~", "!~") if len(requirement.values) > 1 else ("=", "!=")
+    values = "|".join(requirement.values)
     return {
-        Operator.IN: f'{one.key}{same}"{values}"',
-        Operator.NOT_IN: f'{one.key}{other}"{values}"',
-        Operator.EXISTS: f'{one.key}!=""',
-        Operator.DOES_NOT_EXIST: f'{one.key}=""',
-    }[one.operator]
+        Operator.IN: f'{requirement.key}{same}"{values}"',
+        Operator.NOT_IN: f'{requirement.key}{other}"{values}"',
+        Operator.EXISTS: f'{requirement.key}!=""',
+        Operator.DOES_NOT_EXIST: f'{requirement.key}=""',
+    }[requirement.operator]
 
 
 def similar(name: str, names: Sequence[str]) -> list[str]:
@@ -118,12 +118,12 @@ def similar(name: str, names: Sequence[str]) -> list[str]:
     They are alike but for the case, else of the same last part, else the closest one.
     """
     meant = name[:_LONGEST_COMPARED].lower()
-    alike = [one for one in names if one.lower() == meant]
-    alike = alike or [one for one in names if _last_part(one) == _last_part(meant)]
+    alike = [name for name in names if name.lower() == meant]
+    alike = alike or [name for name in names if _last_part(name) == _last_part(meant)]
     if alike:
         return alike[:_MOST_SUGGESTED]
     form = str.lower if "/" in meant else _last_part
-    forms = {form(one): one for one in reversed(names[:_MOST_COMPARED])}
+    forms = {form(name): name for name in reversed(names[:_MOST_COMPARED])}
     return [forms[close] for close in get_close_matches(meant, forms, 1)]
 
 
@@ -160,15 +160,15 @@ def some(names: tuple[str, ...], most: int = 3) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def policy(one: ScalingPolicy, start: int | None = None) -> str:
+def policy(policy: ScalingPolicy, start: int | None = None) -> str:
     """Write what a scaling policy permits: "4 pods per 60 s", "100% of 3 replicas per 60 s".
 
     ``start`` is the count at the start of the period, where that is known.
     """
     of = "" if start is None else f" of {counted(start, 'replica')}"
-    percent = one.type is PolicyType.PERCENT
-    amount = f"{one.value}%{of}" if percent else counted(one.value, "pod")
-    return f"{amount} per {one.period_seconds} s"
+    percent = policy.type is PolicyType.PERCENT
+    amount = f"{policy.value}%{of}" if percent else counted(policy.value, "pod")
+    return f"{amount} per {policy.period_seconds} s"
 
 
 def quantity(metric: MetricSpec, milli: int) -> str:
@@ -273,7 +273,7 @@ def total(result: MetricResult) -> str | None:
     if isinstance(reading, PodSamples):
         aside = () if outcome.groups is None else (*outcome.groups.unready, *outcome.groups.ignored)
         left_out = frozenset(aside)
-        counting = [one.milli for pod, one in reading.samples.items() if pod not in left_out]
+        counting = [sample.milli for pod, sample in reading.samples.items() if pod not in left_out]
         return quantity(result.metric, sum(counting))
     return None
 
@@ -307,7 +307,7 @@ def reason(decision: Decision) -> str:
 
 def plain(text: str, decision: Decision) -> str:
     """Replace the HPA's names of a decision's metrics, which dump selectors, in a text."""
-    for metric in sorted(decision.metrics, key=lambda one: -len(one.name)):
+    for metric in sorted(decision.metrics, key=lambda metric: -len(metric.name)):
         if metric.name in text:
             text = text.replace(metric.name, metric_name(metric.metric))
     return text
@@ -320,7 +320,7 @@ def named_events(decision: Decision) -> Iterator[Event]:
     """
     unnamed = list(decision.metrics)
     for event in decision.events:
-        failed = next((one for one in unnamed if _is_of(event, one)), None)
+        failed = next((metric for metric in unnamed if _is_of(event, metric)), None)
         if failed is None:
             yield event
         else:
@@ -379,8 +379,8 @@ def behavior(of: Behavior | None, flags: Flags) -> Iterator[tuple[str, str]]:
         return
     yield "Scale up", _rules(of.scale_up, 0.0)
     yield "Scale down", _rules(of.scale_down, window)
-    for name, one in (("up", of.scale_up), ("down", of.scale_down)):
-        tolerance = flags.tolerance if one.tolerance is None else one.tolerance
+    for name, rules in (("up", of.scale_up), ("down", of.scale_down)):
+        tolerance = flags.tolerance if rules.tolerance is None else rules.tolerance
         yield f"Tolerance {name}", f"{tolerance:.4g} of the ratio"
 
 

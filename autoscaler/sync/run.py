@@ -104,7 +104,9 @@ class SyncRun:
             driver.start(self._ask(query))
         # Should their scales or pods have to be read one by one.
         orders = (state.scale_read_order, state.pod_read_order)
-        for target in sorted(self.targets, key=lambda one: [by.urgency(one.key) for by in orders]):
+        for target in sorted(
+            self.targets, key=lambda target: [by.urgency(target.key) for by in orders]
+        ):
             driver.start(self._sync(target))
         ahead = self.now - self.steady + state.histories.as_of - self.as_of
         self.number = state.breakers.begin(self.targets, ahead)

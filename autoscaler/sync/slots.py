@@ -30,7 +30,9 @@ class Slot:
     def is_part_of(self, other: "Slot | None") -> bool:
         """Return whether another slot has all targets that this one has, unchanged."""
         of_other = {} if other is None else {target.key: target for target in other.targets}
-        return other is not None and all(one == of_other.get(one.key) for one in self.targets)
+        return other is not None and all(
+            target == of_other.get(target.key) for target in self.targets
+        )
 
 
 def slots_of(targets: Sequence[Target]) -> tuple[Slot, ...]:

@@ -211,7 +211,7 @@ class Health:
     def _is_well(self, component: Component) -> bool:
         if component in self._states:
             return self._states[component].ok
-        return any(one.ok for name, one in self._states.items() if _part(name) == component)
+        return any(state.ok for name, state in self._states.items() if _part(name) == component)
 
     def components(self) -> tuple[ComponentState, ...]:
         """Return the state of each known or required component, in a fixed order."""
@@ -219,7 +219,7 @@ class Health:
         with self._lock:
             states = sorted(self._states.items())
         return tuple(
-            state for _, state in sorted(states, key=lambda one: order.index(_part(one[0])))
+            state for _, state in sorted(states, key=lambda item: order.index(_part(item[0])))
         )
 
     def _set(self, name: str, *, ok: bool, message: str) -> None:

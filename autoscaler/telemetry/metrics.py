@@ -269,7 +269,9 @@ class Metrics(Collector, Reporter):
         """Yield what is not counted as it happens, but read when a page is made."""
         record, breakers = self.record(), self.breakers()
         by_server = {wording.server_label(breaker.server): breaker for breaker in breakers}
-        tripped = {name: one.until for name, one in by_server.items() if one.until is not None}
+        tripped = {
+            name: status.until for name, status in by_server.items() if status.until is not None
+        }
         values: Mapping[catalog.Family, Mapping[str, float]] = {
             catalog.LIVE: {"": self._health.stalled() is None},
             catalog.READY: {"": self._health.ready},
@@ -284,8 +286,8 @@ class Metrics(Collector, Reporter):
             catalog.EVENTS: asdict(self.event_counts()),
             catalog.BREAKER_TRIPPED: {name: name in tripped for name in by_server},
             catalog.BREAKER_UNTIL: tripped,
-            catalog.BREAKER_HELD: {name: one.down for name, one in by_server.items()},
-            catalog.BREAKER_TARGETS: {name: one.of for name, one in by_server.items()},
+            catalog.BREAKER_HELD: {name: status.down for name, status in by_server.items()},
+            catalog.BREAKER_TARGETS: {name: status.of for name, status in by_server.items()},
         }
         for family, samples in values.items():
             counts = family.kind is catalog.MetricKind.COUNTER

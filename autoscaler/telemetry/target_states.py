@@ -116,7 +116,9 @@ class TargetStates:
         until its next sync: the old proposals are not theirs.  The same state then goes on.
         """
         labels = {target.key: _labels(target) for target in targets}
-        known = {key for key, one in labels.items() if one == self._labels.get(key)}
+        known = {
+            key for key, label_values in labels.items() if label_values == self._labels.get(key)
+        }
         for key in self._states.keys() - known:
             self._of_other_metrics[key] = self._states.pop(key)
         for key in self._of_other_metrics.keys() - labels.keys():
@@ -183,10 +185,10 @@ class TargetStates:
         labels, states = self._labels, self._states.copy()
         return [
             TargetRow(
-                *(labels[key], one.result.decision, int(one.marks)),
-                *(one.succeeded, one.foreign_changes),
+                *(labels[key], state.result.decision, int(state.marks)),
+                *(state.succeeded, state.foreign_changes),
             )
-            for key, one in states.items()
+            for key, state in states.items()
             if key in labels
         ]
 
@@ -206,8 +208,8 @@ class TargetStates:
 def _to_keep(result: SyncResult) -> SyncResult:
     """Return a result without what may be large; most have nothing of that kind."""
     decision = result.decision
-    for one in decision.metrics:
-        if not _is_small(one.reading):
+    for metric in decision.metrics:
+        if not _is_small(metric.reading):
             metrics = tuple([_reduced(metric) for metric in decision.metrics])
             decision = replace(decision, metrics=metrics)
             break
@@ -220,8 +222,8 @@ def _is_small(reading: Reading) -> bool:
     return isinstance(reading, Gap)
 
 
-def _reduced(one: MetricResult) -> MetricResult:
-    outcome = one.outcome
+def _reduced(metric: MetricResult) -> MetricResult:
+    outcome = metric.outcome
     if (
         isinstance(outcome, Calculation)
         and (groups := outcome.groups) is not None
@@ -230,7 +232,13 @@ def _reduced(one: MetricResult) -> MetricResult:
         outcome = replace(outcome, groups=None)
     # dataclasses.replace takes twice as long, and this is done for every such target at every sync.
     return MetricResult(
-        one.metric, one.name, _NOTHING, outcome, one.refill, one.fallback, one.activity
+        metric.metric,
+        metric.name,
+        _NOTHING,
+        outcome,
+        metric.refill,
+        metric.fallback,
+        metric.activity,
     )
 
 

@@ -87,8 +87,8 @@ def _of_metrics(name: str, meaning: str, number_of: Callable[[MetricResult], flo
         lambda rows: [
             (metric, number)
             for labels, decision, *_ in rows
-            for metric, one in zip(labels.metrics, decision.metrics, strict=False)
-            if (number := number_of(one)) is not None
+            for metric, result in zip(labels.metrics, decision.metrics, strict=False)
+            if (number := number_of(result)) is not None
         ]
     )
 
@@ -147,12 +147,12 @@ def _spec_target(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
 )
 def _status_target(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
     return [
-        (metric + kind, measured_number(one.outcome.current))
+        (metric + kind, measured_number(result.outcome.current))
         for labels, decision, *_ in rows
-        for metric, kind, one in zip(
+        for metric, kind, result in zip(
             labels.metrics, labels.target_types, decision.metrics, strict=False
         )
-        if type(one.outcome) is Calculation
+        if type(result.outcome) is Calculation
     ]
 
 

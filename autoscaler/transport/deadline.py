@@ -281,7 +281,7 @@ class RequestDeadline:
             while self._requests or not idle:
                 idle = not self._requests
                 now = clock.monotonic()
-                for request in [one for one in self._requests if one.until <= now]:
+                for request in [request for request in self._requests if request.until <= now]:
                     request.cut()
                     self._requests.discard(request)
                 ends = (request.until for request in self._requests)

@@ -169,5 +169,5 @@ def tag_of(content: bytes) -> str:
 def _is_known(request: Request, tag: str | None) -> bool:
     """Return whether the client has it, by the weak comparison of RFC 9110, 13.1.2."""
     known = request.headers.get("if-none-match", "")
-    tags = [one.strip().removeprefix("W/") for one in known.split(",")]
+    tags = [tag.strip().removeprefix("W/") for tag in known.split(",")]
     return tag is not None and ("*" in tags or tag.removeprefix("W/") in tags)

@@ -241,8 +241,8 @@ class _Connection(H11Protocol):
 
     def _let_another_begin(self) -> None:
         """Let the connection begin that waits longest for one of its address to end."""
-        waiting = [one for one in self._others() if one.address == self.address]
-        waiting = [one for one in waiting if not one.has_begun]
+        waiting = [listener for listener in self._others() if listener.address == self.address]
+        waiting = [listener for listener in waiting if not listener.has_begun]
         if self.has_begun and waiting:
             min(waiting, key=lambda other: other.begun)._begin()  # noqa: SLF001 - its own class
 

@@ -51,7 +51,7 @@ class Views:
     def leads(self) -> bool | None:
         """Return whether this process leads a cluster; None without leader election."""
         leaders = self.leaders()
-        return None if leaders is None else any(one.leading for one in leaders)
+        return None if leaders is None else any(leader.leading for leader in leaders)
 
     def leader_states(self) -> tuple[LeaderState, ...] | None:
         """Return who leads each cluster, as it is told; None without leader election."""
@@ -62,7 +62,7 @@ class Views:
         self, targets: Iterable[TargetFacts], since: float, now: float
     ) -> tuple[TargetAgreement, ...]:
         """Return how targets agree with their HPAs since a Unix time; raises RecordError."""
-        known = {one.target.key: one for one in targets}
+        known = {state.target.key: state for state in targets}
         kept = kept_of(self.record, known, since, now)
         why = RECORD_IS_OFF if self.record is None else None
         if not (why or kept):
@@ -71,12 +71,12 @@ class Views:
             agreement_answer(
                 key,
                 kept.get(key),
-                None if one.last is None else one.last.decision.hpa,
-                one.target.extensions.mode.value,
-                _differences(one),
+                None if state.last is None else state.last.decision.hpa,
+                state.target.extensions.mode.value,
+                _differences(state),
                 why or "",
             )
-            for key, one in known.items()
+            for key, state in known.items()
         )
 
     def record_state(self) -> RecordState:

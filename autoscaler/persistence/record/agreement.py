@@ -60,14 +60,14 @@ def joined(last: Stretch, following: Stretch) -> Stretch | None:
     is_next = last.end == following.begin and last.kind is following.kind
     if not is_next or (last.fields, last.why) != (following.fields, following.why):
         return None
-    most = max(last, following, key=lambda one: abs(one.ours - one.theirs))
+    most = max(last, following, key=lambda reading: abs(reading.ours - reading.theirs))
     readings = sorted((*last.readings, *following.readings), key=_distance)
-    by_metric = {one.metric: one for one in readings}
+    by_metric = {reading.metric: reading for reading in readings}
     return replace(most, begin=last.begin, end=following.end, readings=tuple(by_metric.values()))
 
 
-def _distance(one: DifferingReading) -> float:
-    return abs(one.theirs - one.ours) / (abs(one.ours) or 1)
+def _distance(reading: DifferingReading) -> float:
+    return abs(reading.theirs - reading.ours) / (abs(reading.ours) or 1)
 
 
 class KindTotal(NamedTuple):
@@ -114,10 +114,10 @@ def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, Stretch]]) -> 
         " ON CONFLICT DO UPDATE SET end = ?3, kind = ?4, why = ?5, body = ?6",
         [
             (
-                *(target, one.begin, one.end, one.kind.value, one.why),
-                dumps(one) if one.kind is Agreement.DIFFERENT else "",
+                *(target, interval.begin, interval.end, interval.kind.value, interval.why),
+                dumps(interval) if interval.kind is Agreement.DIFFERENT else "",
             )
-            for target, one in rows
+            for target, interval in rows
         ],
     )
 
@@ -172,11 +172,11 @@ def _details(
 
 
 def _stretch(body: str, since: float) -> Stretch:
-    one = loads(Stretch, body)
-    read = (number for each in one.readings for number in (each.ours, each.theirs))
-    for number in (one.begin, one.end, one.ours, one.theirs, *read):
+    interval = loads(Stretch, body)
+    read = (number for each in interval.readings for number in (each.ours, each.theirs))
+    for number in (interval.begin, interval.end, interval.ours, interval.theirs, *read):
         _checked(number)
-    return replace(one, begin=max(one.begin, since))
+    return replace(interval, begin=max(interval.begin, since))
 
 
 def _checked(number: float) -> float:

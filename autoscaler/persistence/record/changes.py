@@ -109,8 +109,8 @@ def of_idle(idle: IdleStatus | None) -> Hashable:
     return None if idle is None else (idle.asleep, idle.kept_awake)
 
 
-def _of_condition(one: Condition, *, held: bool) -> Hashable:
-    return one.status, READY if held and one.type == ABLE_TO_SCALE else one.reason
+def _of_condition(condition: Condition, *, held: bool) -> Hashable:
+    return condition.status, READY if held and condition.type == ABLE_TO_SCALE else condition.reason
 
 
 def _of_bounds(bounds: Bounds | None) -> Hashable:
@@ -126,10 +126,10 @@ def _of_hold(hold: QueryHold | None) -> Hashable:
     return None if gap is None else gap.kind, hold.reading.holds, hold.replicas is None
 
 
-def _of_metric(one: MetricResult) -> Hashable:
-    outcome = one.outcome
+def _of_metric(metric: MetricResult) -> Hashable:
+    outcome = metric.outcome
     how = outcome.reason if type(outcome) is MetricFailure else None
-    return how, one.fallback is None, one.refill is None, one.activity
+    return how, metric.fallback is None, metric.refill is None, metric.activity
 
 
 def numbers_of(decision: Decision) -> Numbers:

@@ -133,7 +133,7 @@ class RecordFile(Opened):
     def write_agreement(self, rows: Iterable[tuple[str, agreement.Stretch]]) -> None:
         """Write stretches of targets by their keys, or extend them.  Raises as `write`."""
         with self.transaction() as connection:
-            own = [(self._ids.get(key) or self._new_target(key), one) for key, one in rows]
+            own = [(self._ids.get(key) or self._new_target(key), row) for key, row in rows]
             agreement.put(connection, own)
 
     def remove_others(self, targets: Collection[str], now: float) -> None:
@@ -159,7 +159,7 @@ class RecordFile(Opened):
     def forget(self, targets: Collection[int]) -> None:
         """Note that nothing is left in the file of some targets."""
         gone = set(targets)
-        self._ids = {key: one for key, one in self._ids.items() if one not in gone}
+        self._ids = {key: number for key, number in self._ids.items() if number not in gone}
 
     def _extend_run(self, rows: Sequence[SyncRow], now: float) -> None:
         if self._run is None:
@@ -195,7 +195,7 @@ class RecordFile(Opened):
         batch = execute("INSERT INTO recent (body) VALUES (?)", (json.dumps(parts),))
         if begun:
             first = batch.lastrowid
-            rows_of_open = [(key, one.begin, one.period, first) for key, one in begun.items()]
+            rows_of_open = [(key, chunk.begin, chunk.period, first) for key, chunk in begun.items()]
             insert = "INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?)"
             self.connection.executemany(insert, rows_of_open)
             execute("DELETE FROM recent WHERE id < (SELECT min(first) FROM open)")

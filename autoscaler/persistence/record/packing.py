@@ -127,7 +127,9 @@ def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
     are more numbers from a sample on, or fewer, low and high begin anew with it.
     """
     held: Numbers | None = None
-    for minute, group in groupby(samples, lambda one: one.time // MINUTE_SECONDS * MINUTE_SECONDS):
+    for minute, group in groupby(
+        samples, lambda sample: sample.time // MINUTE_SECONDS * MINUTE_SECONDS
+    ):
         own = list(group)
         begin = own[0].time if held is None else minute
         lows = [sample.low or sample.numbers for sample in own]
@@ -146,8 +148,8 @@ def _folded(fold: Callable[[int, int], int], numbers: Numbers, others: Numbers) 
         return others
     return tuple(
         [
-            other if one is None else one if other is None else fold(one, other)
-            for one, other in zip(numbers, others, strict=True)
+            other if number is None else number if other is None else fold(number, other)
+            for number, other in zip(numbers, others, strict=True)
         ]
     )
 

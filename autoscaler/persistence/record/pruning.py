@@ -98,7 +98,11 @@ class Pruner:
                 {(row[3], row[2], row[3]) for row in rows if row[3] is not None},
             )
             removed = sorted({row[2] for row in rows if row[4]})
-            emptied = [one for one in removed if connection.execute(_DELETE_EMPTY, (one,)).rowcount]
+            emptied = [
+                target
+                for target in removed
+                if connection.execute(_DELETE_EMPTY, (target,)).rowcount
+            ]
         if emptied:
             self._file.forget(emptied)
 

@@ -128,7 +128,7 @@ class DirectoryRecord:
             rows: list[tuple[float, int]] = []
             for target in set(targets):
                 rows = nlargest(limit, rows + connection.execute(own, (target, *bounds)).fetchall())
-            return [next(_changes(connection, "changes.id = ?", one)) for _, one in rows]
+            return [next(_changes(connection, "changes.id = ?", change)) for _, change in rows]
 
     def entry(self, change: Change) -> SyncResult:
         """Return a change in full; raises RecordError where it is lost or cannot be read."""
@@ -232,13 +232,15 @@ def _lapses_of(
     connection: sqlite3.Connection, target: str | None, begin: float, end: float
 ) -> list[Lapse]:
     runs = connection.execute("SELECT begin, end FROM runs ORDER BY id").fetchall()
-    found = [Lapse(one[1], other[0]) for one, other in pairwise(runs)]
+    found = [Lapse(run[1], other[0]) for run, other in pairwise(runs)]
     if runs and end - runs[-1][1] > STALE_SECONDS:
         found.append(Lapse(runs[-1][1], end))
     removals = connection.execute(_REMOVALS, (end, target))
     found += [Lapse(at, math.inf if back is None else back) for at, back in removals]
     return _joined(
-        one for one in found if one.begin < one.end and one.begin < end > begin < one.end
+        lapse
+        for lapse in found
+        if lapse.begin < lapse.end and lapse.begin < end > begin < lapse.end
     )
 
 

@@ -141,7 +141,7 @@ class Writer:
             upsert(connection, "clock", [(0, now.wall, now.steady, now.boot_id)])
             if self._breakers_unsaved:
                 connection.execute("DELETE FROM breakers")
-                states = [(name, dumps(one)) for name, one in self._breakers.items()]
+                states = [(name, dumps(state)) for name, state in self._breakers.items()]
                 upsert(connection, "breakers", states)
         self._unsaved.clear()
         self._breakers_unsaved = False
@@ -151,7 +151,9 @@ class Writer:
             self._unsaved.setdefault(target, record)
             self._wanted[target] = shifted(record, seconds)
         if self._breakers:
-            self._breakers = {name: shifted(one, seconds) for name, one in self._breakers.items()}
+            self._breakers = {
+                name: shifted(state, seconds) for name, state in self._breakers.items()
+            }
             self._breakers_unsaved = True
 
 

@@ -66,7 +66,9 @@ _ROW_CHECKS = {
 _ROWS_AT_ONCE = (512, 64, 8, 1)
 """Rows go many to a statement: each waits for the interpreter's lock where threads are busy."""
 
-_json_fields = attrgetter(*(one.name for one in fields(History) if one.name != "recommendations"))
+_json_fields = attrgetter(
+    *(field.name for field in fields(History) if field.name != "recommendations")
+)
 """Returns the fields of a history that the table `histories` holds as one JSON text."""
 
 Row = tuple[str | int | float | None, ...]
@@ -288,10 +290,10 @@ class Changes:
         # Unchanged recommendations are the same objects, and identity is quick to compare.
         changed = compress(count(), map(is_not, new, old))
         for slot in chain(changed, range(len(old), len(new))):
-            one = new[slot]
+            recommendation = new[slot]
             # An exact int is bound faster than a bool.
-            flags = (1 if one.first else 0, 1 if one.only_down else 0)
-            rows.append((slot, target_id, one.replicas, one.time, *flags))
+            flags = (1 if recommendation.first else 0, 1 if recommendation.only_down else 0)
+            rows.append((slot, target_id, recommendation.replicas, recommendation.time, *flags))
 
 
 def upsert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:

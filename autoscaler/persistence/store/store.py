@@ -115,7 +115,9 @@ class _WriteQueue:
             for target, record in self._batch.records.items():
                 self._batch.records[target] = record and shifted(record, seconds)
             if (states := self._batch.breakers) is not None:
-                self._batch.breakers = {name: shifted(one, seconds) for name, one in states.items()}
+                self._batch.breakers = {
+                    name: shifted(state, seconds) for name, state in states.items()
+                }
             self._changed.notify()
 
     def _take(self) -> Batch | None:
@@ -133,7 +135,7 @@ class _WriteQueue:
         """Finish the futures up to a number of them: their histories are written, or cannot be."""
         with self._awaited:
             self._stalled = False
-            done = self._pop(lambda one: one.number <= futures)
+            done = self._pop(lambda request: request.number <= futures)
             if self._closed:
                 self._awaited.notify()
         _finish(done)

@@ -120,9 +120,9 @@ def _shades(
     shades = [*_without(held, gaps), *_without(unrecorded, found.removals), *removed]
     if now < end:
         shades.append(Shade(ShadeKind.FUTURE, now, end, _FUTURE_TEXT))
-    for one in sorted(shades, key=lambda one: one.begin):
-        if one.begin < end and begin < one.end:
-            yield replace(one, begin=max(begin, one.begin), end=min(end, one.end))
+    for shade in sorted(shades, key=lambda shade: shade.begin):
+        if shade.begin < end and begin < shade.end:
+            yield replace(shade, begin=max(begin, shade.begin), end=min(end, shade.end))
 
 
 # -- what the changes of a target tell -----------------------------------------------------------
@@ -177,12 +177,12 @@ def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happ
             ours.append(ChartMark(change.time, MarkKind.OURS, before, after, change.message))
         _note(found, change, math.inf if until == end else until)
         until = min(until, change.time)
-    for one in (found.bounds, found.rules, found.removals):
-        one.reverse()
+    for timeline in (found.bounds, found.rules, found.removals):
+        timeline.reverse()
     found.shades = [shade for those in shades.values() for shade in reversed(those)]
     # A change by others was before that of the sync which found it.
     marks = [*_merged(ours, least), *_merged(theirs, least)]
-    found.marks = sorted(marks, key=lambda one: (one.time, one.kind))
+    found.marks = sorted(marks, key=lambda mark: (mark.time, mark.kind))
     return found
 
 

@@ -28,7 +28,7 @@ class OverTime(Generic[_V]):
 
     def __init__(self, values: Sequence[tuple[float, _V]]) -> None:
         self.times = [time - MILLISECOND for time, _ in values]
-        self.values = [one for _, one in values]
+        self.values = [item for _, item in values]
 
     def at(self, time: float) -> _V | None:
         """Return what is in force at an instant; None where that is not known."""
@@ -188,15 +188,15 @@ def metric_lines(
         if id(own) not in shown:
             shown[id(own)] = _targets(own)
         until = rules.until(row.time)
-        those = [one for one in rows[index:after] if one.time < until]
+        those = [row for row in rows[index:after] if row.time < until]
         for number, (key, target) in enumerate(shown[id(own)].items()):
             targets[key] = target
             column, divisor = _FIRST + 2 * number, 1 if key[1] == "%" else 1000
             values: list[_Number] = [
                 target if row.numbers else None,
                 _divided(_known([row.numbers], column), divisor),
-                _divided(sorted(_known([one.low for one in those], column))[:1], divisor),
-                _divided(sorted(_known([one.high for one in those], column))[-1:], divisor),
+                _divided(sorted(_known([row.low for row in those], column))[:1], divisor),
+                _divided(sorted(_known([row.high for row in those], column))[-1:], divisor),
                 _divided(_known([row.numbers], column + 1), 1),
             ]
             lines = found.setdefault(key, [[None] * len(kept) for _ in values])
@@ -214,7 +214,9 @@ def _divided(numbers: Sequence[int], divisor: int) -> _Number:
 
 def _known(rows: Sequence[Numbers], column: int) -> list[int]:
     return [
-        one for numbers in rows if column < len(numbers) and (one := numbers[column]) is not None
+        number
+        for numbers in rows
+        if column < len(numbers) and (number := numbers[column]) is not None
     ]
 
 

@@ -61,7 +61,7 @@ def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
 def _unknown(views: Views, key: str, sentence: str) -> ProblemError:
     if other := views.config().other_shard(key):
         return ProblemError(404, f"{sentence}; {wording.has_target(*other)}")
-    suggestions = wording.similar(key, [one.target.key for one in views.states.known()])
+    suggestions = wording.similar(key, [state.target.key for state in views.states.known()])
     advice = f"; did you mean {' or '.join(map(printable, suggestions))}?" if suggestions else ""
     return ProblemError(404, sentence + advice, suggestions=suggestions)
 
@@ -94,16 +94,16 @@ def _page(
     words, states, begin = query.search.casefold().split(), frozenset(query.state), 0
     clusters = frozenset(query.cluster)
     if place is not None:
-        numbers = (index for index, one in enumerate(known) if one.target.key == place[1])
+        numbers = (index for index, state in enumerate(known) if state.target.key == place[1])
         begin = next(numbers, int(place[0]))
     found = (
-        (index, one)
-        for index, one in enumerate(known[begin:], begin)
-        if (not states or one.state in states)
-        and (not clusters or one.target.cluster in clusters)
-        and all(word in one.target.key.casefold() for word in words)
+        (index, state)
+        for index, state in enumerate(known[begin:], begin)
+        if (not states or state.state in states)
+        and (not clusters or state.target.cluster in clusters)
+        and all(word in state.target.key.casefold() for word in words)
     )
-    page = [one for _, one in islice(found, query.limit)]
+    page = [state for _, state in islice(found, query.limit)]
     after = next(found, None)
     return page, None if after is None else token_of(_LIST, after[0], after[1].target.key)
 
@@ -188,7 +188,7 @@ def fleet(views: Views, now: float) -> answers.FleetTotals:
     """Return the sums over all targets."""
     known = views.states.known()
     states = Counter(target.state.value for target in known)
-    decisions = [one.last.decision for one in known if one.last is not None]
+    decisions = [state.last.decision for state in known if state.last is not None]
     counted = [decision for decision in decisions if decision.current is not None]
     return answers.FleetTotals(
         time=now,
@@ -267,8 +267,8 @@ def decisions(query: HistoryParameters, views: Views, now: float) -> Sequence[by
 def agreement(query: AgreementParameters, views: Views, now: float) -> answers.AgreementList:
     """Return how targets agree with their HPAs; raises ProblemError for one that is unknown."""
     known = [configured(views, key) for key in query.target] or views.states.known()
-    in_shadow = [one for one in views.states.known() if one.in_shadow]
-    shown = [one for one in known if query.target or one.in_shadow]
+    in_shadow = [state for state in views.states.known() if state.in_shadow]
+    shown = [state for state in known if query.target or state.in_shadow]
     since = now - AGREEMENT_SECONDS if query.since is None else query.since
     return answers.AgreementList(
         time=now,

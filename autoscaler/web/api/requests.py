@@ -154,7 +154,9 @@ class ProblemError(Exception):
 def bad(*parameters: tuple[str, str, str]) -> ProblemError:
     """Return the error of parameters: their names and values, and what would be right."""
     wrong = [BadParameter(name=name, value=value, problem=why) for name, value, why in parameters]
-    detail = "; ".join(f'{one.name} is "{one.value}", and {one.problem}' for one in wrong)
+    detail = "; ".join(
+        f'{parameter.name} is "{parameter.value}", and {parameter.problem}' for parameter in wrong
+    )
     return ProblemError(400, detail, parameters=wrong)
 
 
@@ -187,10 +189,10 @@ def answer_with_problems(app: FastAPI) -> None:
 
 
 def _parameters(error: RequestValidationError) -> Iterator[tuple[str, str, str]]:
-    for one in error.errors():
-        name = printable(str(one["loc"][1]), _LONGEST_VALUE)
-        value = printable(str(one["input"]), _LONGEST_VALUE)
-        unknown = one["type"] == "extra_forbidden"
+    for problem in error.errors():
+        name = printable(str(problem["loc"][1]), _LONGEST_VALUE)
+        value = printable(str(problem["input"]), _LONGEST_VALUE)
+        unknown = problem["type"] == "extra_forbidden"
         yield name, value, "there is no such parameter" if unknown else f"must be {RIGHT[name]}"
 
 
@@ -223,9 +225,9 @@ def place_after(token: str | None, of: str, *kinds: type) -> list[int | str] | N
         place = None
     if (
         type(place) is not list
-        or [type(one) for one in place] != [str, *kinds]
+        or [type(part) for part in place] != [str, *kinds]
         or place[0] != of
-        or not all(0 <= one <= _LARGEST for one in place if type(one) is int)
+        or not all(0 <= part <= _LARGEST for part in place if type(part) is int)
     ):
         shown = printable(token, _LONGEST_VALUE)
         raise bad(("continue", shown, f"must be {RIGHT['continue']}"))

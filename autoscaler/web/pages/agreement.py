@@ -68,10 +68,10 @@ def bar_of(times: Sequence[AgreementTime]) -> Sequence[Time]:
 
 
 def _parts(times: Sequence[AgreementTime]) -> Iterator[Time]:
-    total, begin = sum(one.seconds for one in times), 0.0
-    for one in times:
-        width = 100 * one.seconds / total if total > 0 else 0.0
-        yield Time(one.kind, one.share, round(begin, 2), round(width, 2))
+    total, begin = sum(interval.seconds for interval in times), 0.0
+    for interval in times:
+        width = 100 * interval.seconds / total if total > 0 else 0.0
+        yield Time(interval.kind, interval.share, round(begin, 2), round(width, 2))
         begin += width
 
 
@@ -108,7 +108,7 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
         part=part,
         shown=shown,
         lasts=LAST,
-        kinds=[kind for kind in Agreement if any(_has(one, kind) for _, one in shown)],
+        kinds=[kind for kind in Agreement if any(_has(agreement, kind) for _, agreement in shown)],
         bar=bar_of,
     )
 
@@ -119,7 +119,7 @@ def _totals(views: Views, since: float, now: float) -> tuple[Mapping[str, Totals
         kept = kept_of(views.record, None, since, now, limit=0)
     except RecordError as error:
         return {}, str(error)
-    return {key: one.totals for key, one in kept.items()}, ""
+    return {key: agreement.totals for key, agreement in kept.items()}, ""
 
 
 def _need(
@@ -130,5 +130,5 @@ def _need(
     return _RANKS[verdicts[key]], share or 0.0, key
 
 
-def _has(one: TargetAgreement, kind: Agreement) -> bool:
-    return any(time.kind == kind for time in one.times)
+def _has(agreement: TargetAgreement, kind: Agreement) -> bool:
+    return any(time.kind == kind for time in agreement.times)

@@ -19,7 +19,7 @@ from autoscaler.web.site import Views
 AT_MAXIMUM = "at-maximum"
 """What a filter calls targets at their maximum that ask for more; their state is another word."""
 
-_RANKS = {one: rank for rank, one in enumerate(STATE_WORDS)}
+_RANKS = {word: rank for rank, word in enumerate(STATE_WORDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _of_clusters(
     leaders: Sequence[LeaderState] | None,
 ) -> list[ClusterTotals]:
     """Return the sums of each cluster, in the order of the configuration."""
-    led = {one.cluster: one for one in leaders or ()}
+    led = {leader.cluster: leader for leader in leaders or ()}
     by_name = defaultdict[str, list[TargetFacts]](list)
     for row in rows:
         by_name[row.target.cluster].append(row)
@@ -58,13 +58,13 @@ def _of_clusters(
 
 def _totals(name: str, rows: Sequence[TargetFacts], leader: LeaderState | None) -> ClusterTotals:
     decisions = [row.last.decision for row in rows if row.last is not None]
-    known = [one for one in decisions if one.current is not None]
+    known = [decision for decision in decisions if decision.current is not None]
     return ClusterTotals(
         name,
         len(rows),
         sum(row.state is State.FAILING for row in rows),
-        sum(one.current or 0 for one in known),
-        sum(one.desired for one in known),
+        sum(decision.current or 0 for decision in known),
+        sum(decision.desired for decision in known),
         leader,
     )
 

@@ -47,7 +47,7 @@ def page(
         if views is None
         else [component for component in views.health.components() if not component.ok]
     )
-    in_shadow = views is not None and any(one.in_shadow for one in views.states.known())
+    in_shadow = views is not None and any(state.in_shadow for state in views.states.known())
     shown = {"now": now, "status": status, "not_ok": not_ok, "led_by": _led_by_others(views, key)}
     shown |= {"in_shadow": in_shadow, "key": key, **more}
     shown["other"] = None if views is None or key is None else views.config().other_shard(key)
@@ -61,8 +61,8 @@ def _led_by_others(views: Views | None, key: str | None) -> Sequence[LeaderState
     """Return who leads the target's cluster, or each one; none where this process leads any."""
     leaders = None if views is None else views.leader_states()
     cluster = None if key is None else TargetName.of(key).cluster
-    shown = [one for one in leaders or () if cluster in {None, one.cluster}]
-    return [] if any(one.leading for one in shown) else shown
+    shown = [leader for leader in leaders or () if cluster in {None, leader.cluster}]
+    return [] if any(leader.leading for leader in shown) else shown
 
 
 def starting(now: float) -> Page:
@@ -73,7 +73,7 @@ def starting(now: float) -> Page:
 
 def not_found(views: Views, now: float, sentence: str, near: str, key: str | None = None) -> Page:
     """Return the page in place of one that there is not; it is ``near`` that of a target."""
-    suggestions = wording.similar(near, [one.target.key for one in views.states.known()])
+    suggestions = wording.similar(near, [state.target.key for state in views.states.known()])
     more = {"title": "There is no such page", "suggestions": suggestions}
     return page("message.html", views, now, 404, key, sentence=sentence, **more)
 

@@ -91,7 +91,7 @@ def view_of(query: Mapping[str, str], now: float) -> tuple[View, list[str]]:
             return View(begin, end, "", at), wrong
         wrong.append("from and to are ignored: to must be after from, by at most 366 days.")
     elif not (query.get("from") and query.get("to")):
-        given = [key for key, one in (("from", begin), ("to", end)) if one is not None]
+        given = [key for key, value in (("from", begin), ("to", end)) if value is not None]
         wrong += [f"{key} is ignored: there must be both from and to." for key in given]
     last = last if last in LAST else USUAL
     seconds = LAST[last][0]
@@ -196,9 +196,11 @@ def _beside(views: Views, known: TargetFacts | None, now: float) -> Beside | Non
     except RecordError as error:
         return Beside(None, problem=str(error))
     metrics = () if known.last is None else known.last.decision.metrics
-    read = [metric_of(one.metric, one) for one in metrics]
-    readings = [f"{one.name} {one.text.replace('/', ' of ')}" for one in read]
-    longest = sorted(found.disagreements[:_MOST_DISAGREEMENTS], key=lambda one: -one.begin)
+    read = [metric_of(result.metric, result) for result in metrics]
+    readings = [f"{reading.name} {reading.text.replace('/', ' of ')}" for reading in read]
+    longest = sorted(
+        found.disagreements[:_MOST_DISAGREEMENTS], key=lambda interval: -interval.begin
+    )
     return Beside(found, readings, longest)
 
 
@@ -354,7 +356,7 @@ def planned(schedules: Sequence[Schedule], now: float) -> tuple[ScheduleRow, ...
     return tuple(sorted(found, key=lambda row: (row.opens or 0.0, row.closes)))
 
 
-def _bounds(one: Schedule) -> str:
-    bounds = (("minReplicas", one.min_replicas), ("maxReplicas", one.max_replicas))
+def _bounds(schedule: Schedule) -> str:
+    bounds = (("minReplicas", schedule.min_replicas), ("maxReplicas", schedule.max_replicas))
     told = ", ".join(f"{name} {count}" for name, count in bounds if count is not None)
-    return f"{told} gradually" if one.gradual else told
+    return f"{told} gradually" if schedule.gradual else told
