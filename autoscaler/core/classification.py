@@ -55,12 +55,11 @@ class Mark(IntFlag):
     IDLE = auto()
     """No metric is active, and has not been for long enough."""
     HELD = auto()
-    """A stabilization window, a reading that has just returned, `holdScaleDownQuery` or the
-    scale-down breaker permits less than is wanted."""
+    """`holdScaleDownQuery` or the scale-down breaker prevents a scale-down."""
     LIMITED = auto()
-    """The maximum or a policy permits less of a change than is wanted."""
+    """The maximum or a scaling policy permits less change than the metrics ask for."""
     AT_MAXIMUM = auto()
-    """More is asked for than the maximum in force permits, whatever else prevents it."""
+    """The metrics ask for more than the maximum in force, whatever else prevents a change."""
     BREAKER = auto()
     """The scale-down breaker holds it."""
     CONTROLLED = auto()
@@ -77,6 +76,8 @@ class Mark(IntFlag):
     """`holdScaleDownQuery` lets nothing go down, whether or not anything would."""
     SHADOW = auto()
     """It is in shadow by `mode: shadow`: decided, and never written."""
+    STABILIZING = auto()
+    """A stabilization window, or a reading after a gap, changes the count."""
 
     @property
     def word(self) -> str:
@@ -86,7 +87,7 @@ class Mark(IntFlag):
 
 
 class State(StrEnum):
-    """The state of a target; where several are so, `classify` takes the first of `_STATES`."""
+    """The state of a target; if several apply, `classify` returns the first of `_STATES`."""
 
     FAILING = "failing"
     SHADOW = "shadow"
@@ -94,8 +95,10 @@ class State(StrEnum):
     CONTESTED = "contested"
     PAUSED = "paused"
     DISABLED = "disabled"
+    AT_MAXIMUM = "atMaximum"
     LIMITED = "limited"
     HELD = "held"
+    STABILIZING = "stabilizing"
     IDLE = "idle"
     OK = "ok"
     """None of these."""
@@ -157,12 +160,14 @@ def classify(decision: Decision, write: WriteOutcome | None = None) -> Classific
         False,
         decision.hold is not None,
         decision.shadow,
+        restraint is Restraint.STABILIZATION,
     )
     bits = sum(compress(_BITS, facts))
     for bit, state in _STATES:
         if bits & bit:
             cause = _cause(state, decision, write)
-            return Classification(_marks(bits), state, cause, restraint)
+            shown = State.AT_MAXIMUM if cause == TOO_MANY else state
+            return Classification(_marks(bits), shown, cause, restraint)
     return Classification(_marks(bits), _OK, "", restraint)
 
 
@@ -178,10 +183,11 @@ _STATES = (
     (int(Mark.PAUSED), State.PAUSED),
     (int(Mark.DISABLED), State.DISABLED),
     (int(Mark.HELD), State.HELD),
+    (int(Mark.STABILIZING), State.STABILIZING),
     (int(Mark.IDLE), State.IDLE),
     (int(Mark.LIMITED), State.LIMITED),
 )
-_HOLDING = (Restraint.QUERY, Restraint.BREAKER, Restraint.STABILIZATION)
+_HOLDING = (Restraint.QUERY, Restraint.BREAKER)
 
 
 def _restraint(decision: Decision) -> Restraint | None:
@@ -309,8 +315,8 @@ def _cause(state: State, decision: Decision, write: WriteOutcome | None) -> str:
         cause = limit_of(decision)
     elif state is State.HELD and decision.breaker is not None:
         cause = SCALE_DOWN_BREAKER
-    elif state is State.HELD and decision.hold is not None and decision.hold.replicas is not None:
+    elif state is State.HELD:
         cause = SCALE_DOWN_HELD
-    elif state is State.HELD and decision.stabilization is not None:
+    elif state is State.STABILIZING and decision.stabilization is not None:
         cause = decision.stabilization.reason
     return cause

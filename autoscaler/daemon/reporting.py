@@ -78,8 +78,10 @@ _TELLING = {
     State.CONTROLLED: _Telling(ended="live after"),
     State.PAUSED: _Telling(ended="no longer paused, after", pace=QUIET),
     State.IDLE: _Telling(ended="awake after", pace=QUIET),
+    State.AT_MAXIMUM: _Telling(pace=QUIET),
     State.LIMITED: _Telling(pace=QUIET),
     State.HELD: _Telling(pace=QUIET, begins=False),
+    State.STABILIZING: _Telling(pace=QUIET, begins=False),
     State.DISABLED: _Telling(),
     State.OK: _Telling(begins=False),
 }

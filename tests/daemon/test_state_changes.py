@@ -55,8 +55,8 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
         (State.FAILING, REFUSED),
         (State.FAILING, REFUSED),
         (State.FAILING, "a 500"),
-        (State.HELD, "ScaleDownStabilized"),
-        (State.HELD, "another"),
+        (State.STABILIZING, "ScaleDownStabilized"),
+        (State.STABILIZING, "another"),
         (State.OK, ""),
         (State.OK, ""),
     ]
@@ -67,23 +67,23 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
         StateChange(State.FAILING, 30.0),
         StateChange(State.FAILING, 45.0),
         None,
-        StateChange(State.HELD, 30.0, logged=False),
+        StateChange(State.STABILIZING, 30.0, logged=False),
         None,
     ]
 
 
 def test_a_hold_is_told_only_if_it_is_by_a_query() -> None:
     """Somebody wrote it for a reason; a window only keeps the count as it is."""
-    window, query = (State.HELD, "ScaleDownStabilized"), (State.HELD, "ScaleDownHeld")
+    window, query = (State.STABILIZING, "ScaleDownStabilized"), (State.HELD, "ScaleDownHeld")
     told = noted([window, (State.OK, ""), window, query, query, window, (State.OK, "")])
     assert [change and (change.before, change.logged) for change in told] == [
         (None, False),
-        (State.HELD, False),
+        (State.STABILIZING, False),
         (State.OK, False),
-        (State.HELD, True),
+        (State.STABILIZING, True),
         None,
-        None,
         (State.HELD, True),
+        (State.STABILIZING, False),
     ]
 
 
@@ -120,7 +120,7 @@ def test_what_goes_on_is_summed_up_each_minute() -> None:
     for number in range(30):
         cause = REFUSED if number < 9 else f"cause {number}"
         standings.note(f"t{number:02}", State.FAILING, cause, T0)
-    standings.note("held", State.HELD, "ScaleDownStabilized", T0)
+    standings.note("held", State.STABILIZING, "ScaleDownStabilized", T0)
     assert standings.due_summaries(T0) == []
     assert standings.due_summaries(T0 + 59) == []
     first, *others = standings.due_summaries(T0 + 60)

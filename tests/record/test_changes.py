@@ -83,13 +83,13 @@ def test_a_count_and_the_sync_after_it_are_changes() -> None:
 def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True)
-    target.at("15s", queue=20).was(change=True).marked(Mark.HELD)
+    target.at("15s", queue=20).was(change=True).marked(Mark.STABILIZING)
     target.at("30s", queue=10).was(change=False)
     target.at("45s", queue=30).was(change=False).marked(Mark(0))
-    target.at("1m", queue=20).was(change=False).marked(Mark.HELD)
+    target.at("1m", queue=20).was(change=False).marked(Mark.STABILIZING)
     target.at("75s", queue=60).was(change=True).marked(Mark.WRITTEN)
     target.at("90s", queue=60).was(change=True)
-    target.at("105s", queue=50).was(change=True).marked(Mark.HELD)
+    target.at("105s", queue=50).was(change=True).marked(Mark.STABILIZING)
 
 
 def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:

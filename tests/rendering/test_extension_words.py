@@ -181,14 +181,14 @@ wakes | ok: scaled 0 -> 4 replicas, since queue is active: 35, for 10 per replic
 wakes to one | ok: scaled 0 -> 1 replica, since queue is active: 6, for 10 per replica
 a window opens | ok: scaled 2 -> 5 replicas: Current number of replicas below Spec.MinReplicas
     ({BY_OFFICE_HOURS})
-a window's maximum | limited: scaled 5 -> 8 replicas: queue above target: 100/10 per replica; the
+a window's maximum | atMaximum: scaled 5 -> 8 replicas: queue above target: 100/10 per replica; the
     metrics ask for 50; maxReplicas is 8 by {BY_OFFICE_HOURS}
 a window's minimum | ok: stays at 5 replicas: the metrics ask for 0; minReplicas is 5 by
     {BY_OFFICE_HOURS}
 a gradual window | limited: scaled 2 -> 4 replicas: Current number of replicas below
     Spec.MinReplicas (schedule sale until 18:00 Europe/Berlin); the HPA's limit of twice the
     replicas or 4 for each step without behavior permits 4 now
-a maximum by query | limited: stays at 9 replicas: the metrics ask for 20; maxReplicas is 9 by
+a maximum by query | atMaximum: stays at 9 replicas: the metrics ask for 20; maxReplicas is 9 by
     maxReplicasQuery
 an unknown minimum | failing: stays at 5 replicas: the metrics ask for 1; nothing goes down, since
     minReplicas is not known; minReplicasQuery has no value: no answer
@@ -380,9 +380,9 @@ is silent | failing | MissingHold: {UNKNOWN} | stays at 5 replicas, not 3: {UNKN
 prevents nothing | ok | - | stays at 5 replicas; {HOLDS}
 lets it go up | ok | -
     | scaled 5 -> 7 replicas: queue above target: 14/10 per replica; {HOLDS}
-was over just now | held | ScaleDownStabilized
+was over just now | stabilizing | ScaleDownStabilized
     | stays at 5 replicas: the metrics ask for 0; {REFILLS}; {FIRST_AFTER}
-was over a sync ago | held | ScaleDownStabilized
+was over a sync ago | stabilizing | ScaleDownStabilized
     | stays at 5 replicas: the metrics ask for 3; {REFILLS}
 """
 

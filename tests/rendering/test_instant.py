@@ -272,7 +272,7 @@ def test_all_targets_are_as_of_their_last_change() -> None:
     assert (mail["target"], mail["since"]) == ("mail/Deployment/web", "2026-01-01T00:03:20Z")
     assert (mail["namespace"], mail["kind"], mail["name"]) == ("mail", "Deployment", "web")
     assert mail["state"] == "failing"
-    assert (shop["state"], shop["since"]) == ("held", "2026-01-01T00:00:45Z")
+    assert (shop["state"], shop["since"]) == ("stabilizing", "2026-01-01T00:00:45Z")
     failing = replace(removed(220, 7), target=mail["target"], state="failing", marks=Mark(0))
     assert listed(record.keep_change(failing))["targets"][0]["since"] == mail["since"]
     assert (shop["currentReplicas"], shop["desiredReplicas"]) == (9, 12)
@@ -299,7 +299,7 @@ def test_a_change_as_json_has_its_marks_in_words_and_who_made_it() -> None:
     assert by_hand is not None
     assert first is not None
     shown = json.loads(change_of(by_hand, record).encoded())
-    assert (shown["marks"], shown["by"]) == (["written", "foreign", "held"], "kubectl-edit")
+    assert (shown["marks"], shown["by"]) == (["written", "foreign", "stabilizing"], "kubectl-edit")
     assert (shown["replicasBefore"], shown["currentReplicas"]) == (12, 9)
     assert shown["time"] == "2026-01-01T00:02:00Z"
     assert change_of(first, record).by is None

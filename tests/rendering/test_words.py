@@ -176,7 +176,7 @@ percent policy | limited: scaled 3 -> 6 replicas: queue above target: 30/10 per 
     ask for 9; the scaleUp policy of 100% of 3 replicas per 60 s permits 6 now
 disabled | limited: stays at 1 replica: the metrics ask for 9; scaleUp.selectPolicy Disabled
     permits 1 now
-maximum | limited: stays at 5 replicas: the metrics ask for 9; maxReplicas is 5
+maximum | atMaximum: stays at 5 replicas: the metrics ask for 9; maxReplicas is 5
 minimum | ok: stays at 1 replica: the metrics ask for 0; minReplicas is 1
 a peak above the maximum | ok: stays at 8 replicas
 fewer in status | ok: scaled 10 -> 9 replicas: queue 10.78/10 per replica is within tolerance;
@@ -192,10 +192,10 @@ pending pods | ok: stays at 3 replicas: cpu is 90%/50%, but 2 pods not ready (ca
     count as idle
 few pods above | ok: stays at 3 replicas: rps is 130/100 per pod, over 2 ready pods, asks for 3
 no ready pod | ok: stays at 5 replicas: queue is 50/10, over 0 ready pods, asks for at least 5
-held | held: stays at 8 replicas: the metrics ask for 3; held at 8 until 00:04:00Z by the
+held | stabilizing: stays at 8 replicas: the metrics ask for 3; held at 8 until 00:04:00Z by the
     recommendation of 8 at 2025-12-31T23:59:00Z
-held above | held: scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for 3;
-    held at 8 until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z
+held above | stabilizing: scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for
+    3; held at 8 until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z
 failing | failing: stays at 2 replicas: nothing can be decided: queue: Prometheus
     http://prometheus:9090 refused the connection
 failing beside another | failing: scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the

@@ -51,7 +51,17 @@ LimitReason = Literal[
 ]
 """Why a count is not what the metrics ask for: reasons of the HPA, and ours."""
 StateName = Literal[
-    "failing", "controlled", "contested", "paused", "disabled", "limited", "held", "idle", "ok"
+    "failing",
+    "controlled",
+    "contested",
+    "paused",
+    "disabled",
+    "atMaximum",
+    "limited",
+    "held",
+    "stabilizing",
+    "idle",
+    "ok",
 ]
 """What `status` calls the state of a target; none of a test is in shadow."""
 BEGIN = "2026-01-05T00:00:00Z"

@@ -40,8 +40,8 @@ def change_key(result: SyncResult) -> tuple[object, ...]:
     about, held = result.classified(), is_held(decision)
     return (
         result.rules,
-        about.marks & ~Mark.HELD if held else about.marks,
-        "" if held and about.state is State.HELD else about.cause,
+        about.marks & ~Mark.STABILIZING if held else about.marks,
+        "" if held and about.state is State.STABILIZING else about.cause,
         decision.current,
         decision.desired,
         decision.zone,

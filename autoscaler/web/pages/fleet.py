@@ -8,16 +8,13 @@ from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
-from autoscaler.core.classification import Mark, State
+from autoscaler.core.classification import State
 from autoscaler.rendering.answers import LeaderState
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.frame import ListChoice, page, part_of
 from autoscaler.web.site import Views
-
-AT_MAXIMUM = "at-maximum"
-"""What a filter calls targets at their maximum that ask for more; their state is another word."""
 
 _RANKS = {word: rank for rank, word in enumerate(STATE_WORDS)}
 
@@ -69,10 +66,6 @@ def _totals(name: str, rows: Sequence[TargetFacts], leader: LeaderState | None) 
     )
 
 
-def _at_maximum(row: TargetFacts) -> bool:
-    return Mark.AT_MAXIMUM in row.marks
-
-
 def _current(row: TargetFacts) -> int:
     """Return its count, below all others if that is not known."""
     current = None if row.last is None else row.last.decision.current
@@ -80,17 +73,16 @@ def _current(row: TargetFacts) -> int:
 
 
 _ORDERS: Mapping[str, Callable[[TargetFacts], Any]] = {
-    "problems": lambda row: (_RANKS[row.state], not _at_maximum(row), row.target.key),
+    "problems": lambda row: (_RANKS[row.state], row.target.key),
     "name": lambda row: row.target.key,
     "replicas": lambda row: (_current(row), row.target.key),
     "since": lambda row: (math.inf if row.since is None else -row.since, row.target.key),
 }
 """By name; with a `-` before it it is the other way round."""
 
-_STATES = (*STATE_WORDS, AT_MAXIMUM)
 _SORTS = (*_ORDERS, *(f"-{order}" for order in _ORDERS))
 _RIGHT = {
-    "state": (_STATES, f"one of {', '.join(_STATES)}"),
+    "state": (tuple(STATE_WORDS), f"one of {', '.join(STATE_WORDS)}"),
     "sort": (_SORTS, f"one of {', '.join(_ORDERS)}, also with a - before it"),
 }
 
@@ -108,7 +100,6 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         if choice.cluster in {"", row.target.cluster} and choice.finds(row.target.key)
     ]
     counts = Counter[str](row.state.value for row in found)
-    counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
     chosen = _chosen(found, choice)
     part = part_of(chosen, choice.page)
     return page(
@@ -119,8 +110,6 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         choice=choice,
         wrong=wrong,
         words=STATE_WORDS,
-        at_maximum=AT_MAXIMUM,
-        is_at_maximum=_at_maximum,
         counts=counts,
         total=len(rows),
         clusters=_of_clusters(rows, clusters, views.leader_states()),
@@ -134,9 +123,5 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
 def _chosen(found: Sequence[TargetFacts], choice: Choice) -> list[TargetFacts]:
     """Return the targets of the chosen state in the chosen order."""
     order = choice.sort.removeprefix("-")
-    of_state = (
-        row
-        for row in found
-        if (_at_maximum(row) if choice.state == AT_MAXIMUM else choice.state in {"", row.state})
-    )
+    of_state = (row for row in found if choice.state in {"", row.state})
     return sorted(of_state, key=_ORDERS[order], reverse=choice.sort != order)

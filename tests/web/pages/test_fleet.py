@@ -49,7 +49,7 @@ def test_one_target_has_its_count_bounds_state_and_sentence(tmp_path: Path) -> N
     row = answer.page.of("tr")[1].text
     assert row.split()[1] == "20"
     assert "1 to 20" in row
-    assert "limited" in row
+    assert "at maximum" in row
     assert "maxReplicas is 20" in row
     assert "/targets/shop/Deployment/web" in answer.page.links()
 
@@ -76,7 +76,7 @@ def test_what_is_wrong_comes_first(tmp_path: Path) -> None:
     ("query", "expected"),
     [
         ("state=failing", ["broken", "fallback"]),
-        ("state=at-maximum", ["full"]),
+        ("state=atMaximum", ["full"]),
         ("state=paused", ["paused"]),
         ("state=idle", ["idle"]),
         ("q=CAL+shop", ["calm"]),
@@ -98,7 +98,7 @@ def test_what_the_address_asks_in_vain_is_told(tmp_path: Path) -> None:
     assert "state=nonsense is ignored: it must be one of failing, contested, unknown, " in told
     assert "sort=-nonsense is ignored: it must be one of problems, name, replicas, since" in told
     assert "page=x is ignored: it must be the number of a page" in told
-    right = ask(views, "/?state=at-maximum&sort=-name&page=1&q=").page
+    right = ask(views, "/?state=atMaximum&sort=-name&page=1&q=").page
     assert right.by_id("told").text.strip() == ""
     assert ask(views, "/?state=&sort=").page.by_id("told").text.strip() == ""
 
