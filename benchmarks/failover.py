@@ -22,7 +22,7 @@ from autoscaler import clock
 from benchmarks.command import Report, exit_code, parser_of
 from benchmarks.standbys import Bed, Times
 from benchmarks.tables import markdown
-from tests.worlds.cluster.accounts import Asked
+from tests.worlds.cluster.accounts import DisplayedQuery
 from tests.worlds.waiting import wait_until
 
 _COUNTED_SECONDS = 10.0
@@ -37,9 +37,9 @@ class Failover:
     """When another held the Lease."""
     written: float
     """When a write of another was accepted."""
-    rest: Sequence[Asked]
+    rest: Sequence[DisplayedQuery]
     rest_seconds: float
-    after: Sequence[Asked]
+    after: Sequence[DisplayedQuery]
     """For ten seconds more than it took."""
 
 
@@ -84,7 +84,7 @@ def _failover(bed: Bed, begin: float) -> Failover:
     return Failover(taken - at, first - at, rest, at - begin, after)
 
 
-def busiest(asked: Sequence[Asked]) -> float:
+def busiest(asked: Sequence[DisplayedQuery]) -> float:
     """Return the requests a second in the busiest ten seconds."""
     times = [at for at, _ in asked]
     counts = (sum(begin <= at < begin + _COUNTED_SECONDS for at in times) for begin in times)

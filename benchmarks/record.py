@@ -21,7 +21,7 @@ from autoscaler.core.observation import Observation, Scale, Values
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import Written, intend, settle_write
+from autoscaler.core.writes import AcceptedWrite, intend, settle_write
 from autoscaler.daemon.recording import Recorder
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.persistence.record.changes import deflated
@@ -68,7 +68,7 @@ def lived(load: str, seed: int, syncs: int) -> Iterator[SyncResult]:
         write = None
         if decision.rescale:
             replicas = decision.desired
-            write = Written(Scale(replicas, replicas, "app=app", "2"))
+            write = AcceptedWrite(Scale(replicas, replicas, "app=app", "2"))
             pending, earlier = intend(decision, after), after.pending
             decision, after = settle_write(TARGET.spec, decision, write, pending, history, earlier)
         history = after

@@ -38,7 +38,7 @@ from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_f
 from autoscaler.lab.engine.loads import RecordedLoad
 from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.outcome import OutcomeWatcher
-from autoscaler.lab.engine.rehearse import own_reason
+from autoscaler.lab.engine.replay import own_reason
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.past.file_data import Samples, read_samples

@@ -1,4 +1,4 @@
-"""What a rehearsal costs, with its data at hand: `python -m benchmarks.replay_speed`.
+"""What a replay costs, with its data at hand: `python -m benchmarks.replay_speed`.
 
 A day of 100 targets with one External metric each, synced every 15 s, divided over processes as
 `autoscaler replay` does.  A step is one sync of one target with all that follows: its reading, its
@@ -32,8 +32,8 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import RehearsalData
-from autoscaler.lab.engine.rehearse import RehearsalPlan, rehearse
+from autoscaler.lab.engine.building import ReplayData
+from autoscaler.lab.engine.replay import ReplayPlan, run_replay
 from benchmarks.core import loop
 from benchmarks.tables import markdown
 
@@ -48,14 +48,14 @@ _METRIC = ExternalMetric(
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a rehearsal: seconds that it took, and of the CPU; bytes of its largest process."""
+    """Of a replay: seconds that it took, and of the CPU; bytes of its largest process."""
 
     seconds: float
     cpu: float
     memory: int
 
 
-class _Data(RehearsalData):
+class _Data(ReplayData):
     """Loads that go up and down over the day, with noise, each by the number of its target."""
 
     def __init__(self, end: float) -> None:
@@ -96,16 +96,16 @@ def _value(number: int, at: float) -> float:
 
 
 def cost_of(targets: int, days: float, processes: int) -> Cost:
-    """Rehearse so many targets; the processes are new ones, so that each has its own memory."""
+    """Replay so many targets; the processes are new ones, so that each has its own memory."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as fresh:
         return fresh.submit(_measured, targets, days, processes).result()
 
 
 def _measured(targets: int, days: float, processes: int) -> Cost:
     end, chosen = BEGIN + days * DAY, [_target(number) for number in range(targets)]
-    plan = RehearsalPlan(chosen, Flags(), _Data(end), Assumptions(), BEGIN, end)
+    plan = ReplayPlan(chosen, Flags(), _Data(end), Assumptions(), BEGIN, end)
     before, begun = os.times(), time.monotonic()
-    rehearse(plan, processes)
+    run_replay(plan, processes)
     took, after = time.monotonic() - begun, os.times()
     cpu = sum(after[:4]) - sum(before[:4])
     who = resource.RUSAGE_SELF if processes == 1 else resource.RUSAGE_CHILDREN
@@ -114,7 +114,7 @@ def _measured(targets: int, days: float, processes: int) -> Cost:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description="Measure what a rehearsal costs.")
+    parser = argparse.ArgumentParser(description="Measure what a replay costs.")
     parser.add_argument("--targets", type=int, default=100)
     parser.add_argument("--days", type=float, default=1.0)
     parser.add_argument("--processes", type=int, default=2)

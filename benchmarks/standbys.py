@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.worlds.cluster.accounts import Accepted, Account, Asked
+from tests.worlds.cluster.accounts import Accepted, Account, DisplayedQuery
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.process import ServerProcess
 from tests.worlds.prometheus.exporter import Exporter
@@ -103,7 +103,7 @@ class Bed:
         self._times = times
         self._account = Account()
         self._account.deploy(NAMESPACE, *WORKLOADS)
-        self.asked: Sequence[Asked] = self._account.asked
+        self.asked: Sequence[DisplayedQuery] = self._account.asked
         """All requests for Leases."""
         exporter = stack.enter_context(stack.enter_context(_Loads()).exporter)
         self._prometheus = stack.enter_context(PrometheusServer(folder / "prometheus"))

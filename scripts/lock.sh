@@ -13,7 +13,7 @@ lock pyproject.toml --upgrade -c requirements-dev.lock -o requirements.lock
 lock pyproject.toml --upgrade -c requirements-dev.lock --extra aws --extra azure --extra google \
     -o requirements-cloud.lock
 lock pyproject.toml --upgrade -c requirements-dev.lock --extra tune \
-    -o requirements-rehearsal.lock
+    -o requirements-tune.lock
 # What makes the wheel, which an installation from a checkout needs.
 sed -n 's/^requires = \["\(.*\)"\]$/\1/p' pyproject.toml |
     lock - --upgrade -c requirements-dev.lock -o requirements-build.lock

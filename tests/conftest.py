@@ -17,7 +17,7 @@ pytest_plugins = [
     "tests.worlds.prometheus.fixtures",
 ]
 
-_PURE = frozenset({"config", "core", "policy_tests", "rehearsal", "rendering", "sync"})
+_PURE = frozenset({"config", "core", "policy_tests", "replay", "rendering", "sync"})
 """Directories whose tests start no server and no other process, but for those that ask for one."""
 _SERVERS = frozenset({"control_plane", "prometheus_server", "start_prometheus"})
 """The fixtures that start real servers."""

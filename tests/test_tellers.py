@@ -22,12 +22,12 @@ from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs, SyncResult
 from autoscaler.core.target import Query
 from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    Superseded,
-    WriteFailed,
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteFailure,
     WriteOutcome,
-    Written,
 )
 from autoscaler.daemon import LogLevel
 from autoscaler.daemon.recording import Recorder
@@ -194,11 +194,11 @@ def check_sentence(result: SyncResult, state: State, sentence: str) -> None:
     elif state is State.FAILING:
         failure = failure_of(result.decision)
         message = "" if failure is None else failure.message
-        if isinstance(result.write, WriteFailed):
+        if isinstance(result.write, WriteFailure):
             message = result.write.message
         assert message
         assert message in sentence
-    elif not isinstance(result.write, Superseded):
+    elif not isinstance(result.write, WriteConflict):
         assert re.search(SAID[state], sentence), sentence
 
 
@@ -213,7 +213,7 @@ def check_outcome(result: SyncResult, marks: Mark) -> None:
     not_asked = decision.zone is Zone.PAUSED or decision.held_until is not None
     if decision.outcome is not Outcome.OK and not understates:
         assert failure_of(decision) is not None
-    if not isinstance(result.write, WriteFailed) and not (not_asked or understates):
+    if not isinstance(result.write, WriteFailure) and not (not_asked or understates):
         assert (Mark.FAILED in marks) is (decision.outcome is not Outcome.OK)
 
 
@@ -266,11 +266,11 @@ def results_of(draw: st.DrawFn, entry: SyncResult) -> SyncResult:
 SCALE = Scale(7, 7, "app=web")
 writes: st.SearchStrategy[WriteOutcome] = st.sampled_from(
     (
-        Written(SCALE),
-        Written(SCALE),
-        Superseded(SCALE),
-        WriteFailed("refused"),
-        NotWritten(NotWrittenReason.NOT_LEADING),
+        AcceptedWrite(SCALE),
+        AcceptedWrite(SCALE),
+        WriteConflict(SCALE),
+        WriteFailure("refused"),
+        SkippedWrite(SkippedWriteReason.NOT_LEADING),
     )
 )
 results = any_rules().flatmap(entries_of).flatmap(results_of)

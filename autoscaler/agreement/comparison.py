@@ -18,7 +18,12 @@ from autoscaler.core.observation import Hpa, HpaStatus, Scale
 from autoscaler.core.spec import Behavior, Flags, MetricSpec, down_window, name_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.persistence.record.agreement import Agreement, DifferingReading, Stretch, joined
+from autoscaler.persistence.record.agreement import (
+    Agreement,
+    AgreementInterval,
+    DifferingReading,
+    joined,
+)
 from autoscaler.rendering.hpa import inactive_text, undecided_text
 
 HPA_PERIOD_SECONDS = 15.0
@@ -68,22 +73,22 @@ class HpaComparison:
         self._hpa: Hpa | None = None
         self._counterpart = Counterpart()
 
-    def add(self, result: SyncResult) -> list[Stretch]:
+    def add(self, result: SyncResult) -> list[AgreementInterval]:
         """Take a sync; return what became known by it, in order."""
         now, target = result.decision.stamp, result.target
-        found: list[Stretch] = []
+        found: list[AgreementInterval] = []
         last = self._points[-1].time if self._points else None
         if last is None or now <= last:  # the clock was set back: nothing is in order
             self._restart(now)
         elif now - last > (GAP_PERIODS + 0.5) * target.sync_period:
             why = "nothing was decided here for more than three periods"
-            found = [Stretch(self._judged, now, Agreement.NOT_COMPARED, why=why)]
+            found = [AgreementInterval(self._judged, now, Agreement.NOT_COMPARED, why=why)]
             self._restart(now)
         self._note_hpa(result, now)
         self._points.append(_point(result))
         return [*found, *self._judge_until(now - self._around)]
 
-    def rest(self) -> list[Stretch]:
+    def rest(self) -> list[AgreementInterval]:
         """Return what is known and not returned yet, at the end of the comparison."""
         if not self._points:
             return []
@@ -115,7 +120,7 @@ class HpaComparison:
 
     # -- the times that are known ------------------------------------------------------------------
 
-    def _judge_until(self, end: float, *, at_once: bool = False) -> list[Stretch]:
+    def _judge_until(self, end: float, *, at_once: bool = False) -> list[AgreementInterval]:
         begin = self._judged
         if end <= begin or (end - begin < _CALM_SECONDS and not at_once and self._is_calm(begin)):
             return []
@@ -124,7 +129,7 @@ class HpaComparison:
         }
         changes.add(self._began + self._window)
         cuts = [begin, *sorted(time for time in changes if begin < time < end), end]
-        found: list[Stretch] = []
+        found: list[AgreementInterval] = []
         for piece in pairwise(cuts):
             stretch = self._stretch(*piece)
             both = joined(found[-1], stretch) if found else None
@@ -139,17 +144,17 @@ class HpaComparison:
         is_new = bool(self._statuses) and self._statuses[-1].time > begin
         return not is_new and len({point.counts for point in self._points}) == 1
 
-    def _stretch(self, begin: float, end: float) -> Stretch:
+    def _stretch(self, begin: float, end: float) -> AgreementInterval:
         """Judge a time in which both counts stay."""
         point = self._points[_first(self._points, begin)]
         known = bisect_right(self._statuses, begin, key=_TIME)
         status = self._statuses[known - 1] if known else None
         why = self._why_not(point, status, begin)
         if why or status is None:
-            return Stretch(begin, end, Agreement.NOT_COMPARED, why=why)
+            return AgreementInterval(begin, end, Agreement.NOT_COMPARED, why=why)
         ours, theirs = point.desired, status.desired_replicas
         if ours == theirs:
-            return Stretch(begin, end, Agreement.EQUAL)
+            return AgreementInterval(begin, end, Agreement.EQUAL)
         points, statuses = self._near(self._points, begin), self._near(self._statuses, begin)
         step, their_step = point.current, status.current_replicas
         here = any((point.current, point.desired) == (their_step, theirs) for point in points)
@@ -158,10 +163,10 @@ class HpaComparison:
             for status in statuses
         )
         if here or there:
-            return Stretch(begin, end, Agreement.WITHIN_PERIOD)
+            return AgreementInterval(begin, end, Agreement.WITHIN_PERIOD)
         readings = tuple(self._readings(points, point, status)) if step == their_step else ()
         fields = self._counterpart.fields
-        return Stretch(begin, end, Agreement.DIFFERENT, ours, theirs, fields, readings)
+        return AgreementInterval(begin, end, Agreement.DIFFERENT, ours, theirs, fields, readings)
 
     def _near(self, steps: Sequence[_Step], instant: float) -> Sequence[_Step]:
         """Return the steps from the one before an instant to the next one, within one period."""

@@ -8,12 +8,12 @@ from autoscaler.core.text import duration
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.agreement import (
     Agreement,
+    AgreementInterval,
     DifferingReading,
-    KeptAgreement,
-    Stretch,
+    RecordedAgreement,
     Totals,
 )
-from autoscaler.persistence.record.rows import NothingRecordedError
+from autoscaler.persistence.record.rows import EmptyRecordError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.hpa import hpa_answer, undecided_text
 
@@ -45,7 +45,7 @@ _COMPARED = (*_AGREEING, Agreement.DIFFERENT)
 # -- one difference ------------------------------------------------------------------------------
 
 
-def disagreement(stretch: Stretch) -> answers.Disagreement:
+def disagreement(stretch: AgreementInterval) -> answers.Disagreement:
     """Return a stretch as an answer."""
     fields = other_fields(stretch.fields)
     texts = [*map(field_text, fields), *map(_reading_text, stretch.readings)]
@@ -60,17 +60,17 @@ def disagreement(stretch: Stretch) -> answers.Disagreement:
     )
 
 
-def other_fields(changes: Sequence[FieldChange]) -> tuple[answers.OtherField, ...]:
+def other_fields(changes: Sequence[FieldChange]) -> tuple[answers.FieldDifference, ...]:
     """Return fields that differ as answers."""
     return tuple(
-        answers.OtherField(
+        answers.FieldDifference(
             field=change.path, ours=change.before or "not set", theirs=change.after or "not set"
         )
         for change in changes
     )
 
 
-def field_text(field: answers.OtherField) -> str:
+def field_text(field: answers.FieldDifference) -> str:
     """Say how a field differs: `maxReplicas is 50 here and 10 there`."""
     return f"{field.field} is {field.ours} here and {field.theirs} there"
 
@@ -92,8 +92,8 @@ def _reading_text(reading: DifferingReading) -> str:
     return f"{reading.metric} is {ours} here and {theirs} there{by}"
 
 
-def _reading(reading: DifferingReading) -> answers.OtherReading:
-    return answers.OtherReading(
+def _reading(reading: DifferingReading) -> answers.ReadingDifference:
+    return answers.ReadingDifference(
         metric=reading.metric,
         ours=_value_text(reading, reading.ours),
         theirs=_value_text(reading, reading.theirs),
@@ -110,20 +110,20 @@ def kept_of(
     since: float,
     now: float,
     limit: int = _MOST_SHOWN,
-) -> Mapping[str, KeptAgreement]:
+) -> Mapping[str, RecordedAgreement]:
     """Return the agreement of targets, or of all, since a Unix time; empty if nothing is recorded.
 
     With each are at most ``limit`` times in which it was different, and without any the totals.
     """
     try:
         return {} if record is None else record.agreement(targets, since, now, limit)
-    except NothingRecordedError:
+    except EmptyRecordError:
         return {}
 
 
 def agreement_answer(
     target: str,
-    kept: KeptAgreement | None,
+    kept: RecordedAgreement | None,
     hpa: Hpa | None = None,
     mode: str = "shadow",
     differences: Sequence[FieldChange] = (),
@@ -133,7 +133,7 @@ def agreement_answer(
 
     ``kept`` is None if nothing is recorded; ``why`` is the reason if nothing can be recorded.
     """
-    kept = kept or KeptAgreement({})
+    kept = kept or RecordedAgreement({})
     totals = kept.totals
     compared, share = agreement_share(totals)
     compared_last, share_last = agreement_share(totals, last_day=True)
@@ -148,7 +148,7 @@ def agreement_answer(
         times=tuple(_times(totals, compared)),
         disagreements=tuple(map(disagreement, kept.different)),
         not_compared=tuple(
-            answers.NotCompared(reason=reason, seconds=round(seconds, 3))
+            answers.UncomparedTime(reason=reason, seconds=round(seconds, 3))
             for reason, seconds in kept.not_compared.items()
         ),
         differences=other_fields(differences),
@@ -208,7 +208,7 @@ def percent(share: float) -> str:
     return f"{int(share * 1000) / 10:g} %"
 
 
-def _message(target: str, kept: KeptAgreement, hpa: Hpa | None, why: str) -> str:
+def _message(target: str, kept: RecordedAgreement, hpa: Hpa | None, why: str) -> str:
     """Return the reason for the verdict."""
     compared, share = agreement_share(kept.totals)
     _, last = agreement_share(kept.totals, last_day=True)
@@ -229,7 +229,7 @@ def _message(target: str, kept: KeptAgreement, hpa: Hpa | None, why: str) -> str
     return f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
 
 
-def _why_nothing(kept: KeptAgreement, hpa: Hpa | None) -> str:
+def _why_nothing(kept: RecordedAgreement, hpa: Hpa | None) -> str:
     if hpa is not None and hpa.status is None:
         return undecided_text(hpa)
     if kept.not_compared:
@@ -239,11 +239,11 @@ def _why_nothing(kept: KeptAgreement, hpa: Hpa | None) -> str:
     return "no HorizontalPodAutoscaler of its object was seen, or more than one"
 
 
-def _reason(kept: KeptAgreement) -> str:
+def _reason(kept: RecordedAgreement) -> str:
     return f": {next(iter(kept.not_compared))}" if kept.not_compared else ""
 
 
-def _longest(kept: KeptAgreement) -> str:
+def _longest(kept: RecordedAgreement) -> str:
     interval = disagreement(kept.different[0])
     lasted = duration(interval.end - interval.begin)
     return f"{interval.ours} here, {interval.theirs} there for {lasted}: {interval.message}"

@@ -60,21 +60,21 @@ class MetricUse(QueryUse):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherUse(QueryUse):
+class ExtensionUse(QueryUse):
     """A bound or a hold that uses a query; ``what`` is its key."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuery:
+class QueryToCheck:
     """One PromQL at one server, the first place where it stands, and what uses it."""
 
     key: QueryKey
     place: QueryPlace
     uses: list[MetricUse] = field(default_factory=list)
-    bounds: list[OtherUse] = field(default_factory=list)
-    holds: list[OtherUse] = field(default_factory=list)
+    bounds: list[ExtensionUse] = field(default_factory=list)
+    holds: list[ExtensionUse] = field(default_factory=list)
 
     @property
     def built_in(self) -> tuple[str, Labels] | None:
@@ -100,18 +100,18 @@ def named_queries(config: Config, content: bytes | None = None) -> dict[str, Que
     }
 
 
-def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
+def queries_of(config: Config, content: bytes | None = None) -> list[QueryToCheck]:
     """List each query of a valid configuration, server by server; ``content`` as for `load`."""
     sources = sources_of(config, content)
     # The targets are in the order of the files.
     placed = [
         (target, *at) for target, at in zip(config.targets, _targets_in(sources), strict=False)
     ]
-    used: dict[QueryKey, AskedQuery] = {}
+    used: dict[QueryKey, QueryToCheck] = {}
     by_name: dict[tuple[str, str], list[QueryKey]] = defaultdict(list)
 
-    def asked(query: Query, place: QueryPlace) -> AskedQuery:
-        return used.setdefault(query.key, AskedQuery(query.key, place))
+    def asked(query: Query, place: QueryPlace) -> QueryToCheck:
+        return used.setdefault(query.key, QueryToCheck(query.key, place))
 
     for use, place in (pair for one in placed for pair in _metrics(*one)):
         asked(use.query, place).uses.append(use)
@@ -121,12 +121,12 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
         known = asked(other.query, other.place)
         (known.holds if other.what == HOLD_QUERY else known.bounds).append(other)
         by_name["queries", name].append(other.query.key)
-    named: dict[QueryKey, AskedQuery] = {}
+    named: dict[QueryKey, QueryToCheck] = {}
     for of, server, promql, place in _named(sources):
         # One without a server is asked at that of each target.
         keys = [key for key in by_name[of] if key.promql == promql and server in {None, key.server}]
         for key in keys or [QueryKey(server or "", promql)]:
-            known = used.get(key, AskedQuery(key, place))
+            known = used.get(key, QueryToCheck(key, place))
             named.setdefault(key, replace(known, place=place))
     order = list(config.servers)
     return sorted({**used, **named}.values(), key=lambda one: order.index(one.key.server))
@@ -176,7 +176,7 @@ def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[Metri
         yield MetricUse(place, target, query, metric.selector, number, metric, default, has_own), at
 
 
-def _others(target: Target, source: Source, index: int) -> Iterator[tuple[OtherUse, str]]:
+def _others(target: Target, source: Source, index: int) -> Iterator[tuple[ExtensionUse, str]]:
     """Yield the uses of a target beside its metrics, and the names of their queries, if any."""
     hold = None if target.hold is None else target.hold.query
     for key, what, query in (
@@ -188,7 +188,10 @@ def _others(target: Target, source: Source, index: int) -> Iterator[tuple[OtherU
             location: Location = ("targets", index, key)
             name = child(source.value, *location, "name")
             selector = target.hold.selector if target.hold and key == HOLD_QUERY else None
-            yield OtherUse(_place(source, location), target, query, selector, what), str(name or "")
+            yield (
+                ExtensionUse(_place(source, location), target, query, selector, what),
+                str(name or ""),
+            )
 
 
 def _place(source: Source, location: Location) -> QueryPlace:

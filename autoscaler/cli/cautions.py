@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, permutations
 
-from autoscaler.cli.asked_queries import AskedQuery, QueryUse, queries_of, sources_of
+from autoscaler.cli.asked_queries import QueryToCheck, QueryUse, queries_of, sources_of
 from autoscaler.config import durations
 from autoscaler.config.documents import Location, child, entries
 from autoscaler.config.fields import listen_address
@@ -31,7 +31,7 @@ def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
     return [*problems, *islice(found, MOST_PROBLEMS - len(problems))]
 
 
-def _of_ranges(asked: Iterable[AskedQuery]) -> Iterator[Problem]:
+def _of_ranges(asked: Iterable[QueryToCheck]) -> Iterator[Problem]:
     """Find queries of metrics whose range is neither understood nor given by `window`."""
     for place, use in ((one.place, use) for one in asked for use in one.uses):
         if not use.query.assumes_range:
@@ -41,7 +41,7 @@ def _of_ranges(asked: Iterable[AskedQuery]) -> Iterator[Problem]:
         yield Problem(*place, None, f"{message}`window` beside `query`; {until}")
 
 
-def _of_shared_servers(asked: Iterable[AskedQuery], config: Config) -> Iterator[Problem]:
+def _of_shared_servers(asked: Iterable[QueryToCheck], config: Config) -> Iterator[Problem]:
     """Find what reads the series of several clusters beside one Prometheus as if of one."""
     labels = {cluster.name: cluster.series_labels.items() for cluster in config.clusters or ()}
     names = {name for own in labels.values() for name, _ in own}

@@ -10,7 +10,7 @@ from autoscaler.config.checks import rules_of
 from autoscaler.config.settings import IncludedFile, MainFile
 
 
-class SchemaOf(NamedTuple):
+class SchemaFile(NamedTuple):
     """What a JSON Schema is of: its title, the model, and the name of its file."""
 
     title: str
@@ -20,16 +20,16 @@ class SchemaOf(NamedTuple):
 
 _DEFINITIONS = "#/$defs/"
 
-CONFIGURATION = SchemaOf("autoscaler configuration", MainFile, "autoscaler.schema.json")
-INCLUDED = SchemaOf("autoscaler targets", IncludedFile, "autoscaler-targets.schema.json")
+CONFIGURATION = SchemaFile("autoscaler configuration", MainFile, "autoscaler.schema.json")
+INCLUDED = SchemaFile("autoscaler targets", IncludedFile, "autoscaler-targets.schema.json")
 
 
-def json_schema(of: SchemaOf = CONFIGURATION) -> dict[str, JsonValue]:
+def json_schema(of: SchemaFile = CONFIGURATION) -> dict[str, JsonValue]:
     """Return the schema (draft 2020-12) of the main file, or of another one.
 
     That of another one refers to the file of the main one's schema, which belongs beside it.
     """
-    tidied = _tidied(of.model.model_json_schema(schema_generator=_WithRules))
+    tidied = _tidied(of.model.model_json_schema(schema_generator=_RuleSchemaGenerator))
     if not isinstance(tidied, dict):
         raise TypeError("a JSON Schema is an object")
     found: dict[str, JsonValue] = {
@@ -68,7 +68,7 @@ def _referring(schema: dict[str, JsonValue], main: dict[str, JsonValue]) -> dict
     return {key: referring(kept if key == "$defs" else item) for key, item in schema.items()}
 
 
-class _WithRules(GenerateJsonSchema):
+class _RuleSchemaGenerator(GenerateJsonSchema):
     """Adds the rules between fields to the models."""
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:

@@ -17,7 +17,7 @@ from autoscaler.config.conversion import is_built_in
 from autoscaler.config.documents import path_of
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
-from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
+from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, ReadFailure
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
@@ -25,7 +25,7 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import printable
 from autoscaler.daemon.client import Daemon
 from autoscaler.daemon.connections import ports_to_plan
-from autoscaler.daemon.remembered import PageError, Remembered, remembered, tripped
+from autoscaler.daemon.remembered import PageError, RestoredHistories, remembered, tripped
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.rights import HPAS
 from autoscaler.rendering import target_rules, wording
@@ -73,7 +73,7 @@ def print_plan(
     keys = chosen(names, [target.key for target in config.targets])
     targets = tuple(target for target in config.targets if target.key in keys)
     try:
-        known = remembered(config, daemon) if targets else Remembered()
+        known = remembered(config, daemon) if targets else RestoredHistories()
         if as_json and targets:
             _note(known.told(targets))
         results, findings, may_write = _plan(config, targets, known)
@@ -135,7 +135,7 @@ def _source_name(use: MetricUse, place: str) -> str:
 
 
 def _plan(
-    config: Config, targets: Sequence[Target], known: Remembered
+    config: Config, targets: Sequence[Target], known: RestoredHistories
 ) -> tuple[list[SyncResult], _Findings, bool]:
     """Sync all targets of the namespaces, since selectors may overlap; return the named ones.
 
@@ -149,7 +149,7 @@ def _plan(
     with ports_to_plan(config, targets, collector, _Notes()) as (ports, others, lacking):
         asked = {query.key for target in targets for query in target.all_queries}
         servers = {query.server for target in neighbours for query in target.all_queries}
-        only = {name: _Only(name, asked, ports.metrics.get(name)) for name in servers}
+        only = {name: _SelectedQueries(name, asked, ports.metrics.get(name)) for name in servers}
         asking = replace(ports, metrics=only)
         stop = threading.Event()
         with Syncer(config.flags, asking, stop, known=known.histories) as syncer:
@@ -192,7 +192,7 @@ def unless_held(result: SyncResult, holds: Mapping[str, float]) -> SyncResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Only:
+class _SelectedQueries:
     """Asks a server some queries, and no others."""
 
     server: str
@@ -269,7 +269,7 @@ def _common(results: Sequence[SyncResult]) -> _Failures:
 
 def _of_servers(result: SyncResult) -> set[str]:
     scale, found = result.decision.scale, set[str]()
-    if isinstance(scale, Unavailable):
+    if isinstance(scale, ReadFailure):
         found.add(printable(scale.message, LONGEST_SENTENCE))
     for metric in result.decision.metrics:
         if isinstance(metric.reading, Gap) and metric.reading.kind is GapKind.ERROR:

@@ -28,8 +28,8 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable, rfc3339_milli, visible
 from autoscaler.daemon.client import (
     Daemon,
-    NobodyListensError,
-    NotThereError,
+    NoDaemonError,
+    NotFoundError,
     PageError,
     PageLimits,
     read_page,
@@ -51,7 +51,7 @@ from autoscaler.rendering.answers import (
 )
 from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
 from autoscaler.rendering.wording import has_target
-from autoscaler.transport.answers import TooMuch, parse
+from autoscaler.transport.answers import DocumentTooLargeError, parse
 
 _LIMITS = PageLimits(connect_seconds=5.0, silence_seconds=10.0, most_bytes=64 << 20)
 """A page of 10,000 targets is 7 MB."""
@@ -302,7 +302,7 @@ class DaemonSource:
         query = [("target", target) for target in targets] + [("since", rfc3339_milli(since))]
         try:
             return self._answer(AgreementList, f"/agreement?{urlencode(query)}")
-        except NotThereError as error:
+        except NotFoundError as error:
             raise CommandError(str(error)) from None
 
     def _explained(self, target: str, query: Mapping[str, str]) -> Explanation | None:
@@ -316,7 +316,7 @@ class DaemonSource:
 
     def _read(self, kind: type[_A], path: str) -> _A | None:
         """Return an answer, None if there is nothing of what is asked for."""
-        with suppress(NotThereError):
+        with suppress(NotFoundError):
             return self._answer(kind, path)
         return None
 
@@ -331,15 +331,15 @@ class DaemonSource:
         try:
             page = read_page(self._daemon, f"/api/v1{path}", b"\n".join, _LIMITS)
             document = parse(page, _MOST_MEMORY)
-        except NotThereError:
+        except NotFoundError:
             raise
-        except NobodyListensError as error:
+        except NoDaemonError as error:
             raise NotRunningError(f"{self._why}{error}") from None
         except PageError as error:
             raise CommandError(str(error)) from None
         except (ValueError, RecursionError):
             raise CommandError(f"{it}: it sent no JSON") from None
-        except TooMuch as error:
+        except DocumentTooLargeError as error:
             raise CommandError(f"{self.name} sent {error}") from None
         try:
             return kind.model_validate(document)

@@ -10,7 +10,13 @@ from itertools import groupby
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.cli.asked_queries import AskedQuery, MetricUse, OtherUse, QueryPlace, queries_of
+from autoscaler.cli.asked_queries import (
+    ExtensionUse,
+    MetricUse,
+    QueryPlace,
+    QueryToCheck,
+    queries_of,
+)
 from autoscaler.cli.cautions import cautions_on
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.conversion import CONTAINER, CONTAINERS, SERIES, STARTS
@@ -133,7 +139,9 @@ class _Report:
         self._refused = False
         self._warnings = 0
 
-    def tell(self, query: AskedQuery, answer: QueryResult | QueryFailure | None, ask: Ask) -> None:
+    def tell(
+        self, query: QueryToCheck, answer: QueryResult | QueryFailure | None, ask: Ask
+    ) -> None:
         """Print the answer to one query; None means that it was not asked."""
         if answer is None:
             self._unanswered[""] += 1
@@ -157,7 +165,7 @@ class _Report:
         wrong = self._refused or (strict and self._warnings > 0)
         return 2 if wrong else 1 if unanswered else 0
 
-    def _answer(self, query: AskedQuery, answer: QueryResult, ask: Ask) -> None:
+    def _answer(self, query: QueryToCheck, answer: QueryResult, ask: Ask) -> None:
         called = f"Prometheus {query.key.server}".rstrip()
         for warning in answer.warnings:
             self._warn(query.place, f"{called} warned: {warning}")
@@ -179,7 +187,7 @@ class _Report:
         if len(query.holds) > _MOST_USES:
             print(f"  and {len(query.holds) - _MOST_USES} more targets that it may hold")
 
-    def _found(self, query: AskedQuery, answer: QueryResult) -> None:
+    def _found(self, query: QueryToCheck, answer: QueryResult) -> None:
         used = query.uses or query.bounds or query.holds
         unused = "" if used else "; no metric uses it"
         print(f"{_shown(query)}: {_summary(answer)}{unused}")
@@ -194,7 +202,7 @@ class _Report:
         if len(query.uses) > _MOST_USES:
             print(f"  and {len(query.uses) - _MOST_USES} more metrics")
 
-    def _bound(self, use: OtherUse, answer: QueryResult, why: str) -> None:
+    def _bound(self, use: ExtensionUse, answer: QueryResult, why: str) -> None:
         found = read_bound(use.query, answer, self._now)
         of = f"{wording.target_key(use.target)} {use.what}"
         if isinstance(found, Gap):
@@ -202,7 +210,7 @@ class _Report:
         else:
             print(f"  {of}: finds {format_milli(found.values[0])}")
 
-    def _hold(self, use: OtherUse, answer: QueryResult) -> None:
+    def _hold(self, use: ExtensionUse, answer: QueryResult) -> None:
         if use.target.hold is None:
             return
         found = read_hold(use.target.hold, answer, self._now)
@@ -223,7 +231,7 @@ def _complain(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _shown(query: AskedQuery) -> str:
+def _shown(query: QueryToCheck) -> str:
     place, server = query.place, query.key.server
     at = f" at the server {server}" if server else ""
     return f"{place.file}:{place.line}: {place.path}{at}"
@@ -233,7 +241,7 @@ def _of(use: MetricUse) -> str:
     return f"{wording.target_key(use.target)} {use.metric.type} {wording.metric_name(use.metric)}"
 
 
-def _empty(query: AskedQuery, why: str) -> str:
+def _empty(query: QueryToCheck, why: str) -> str:
     """Return the warning for a query without series: why, its users, what a built-in one needs."""
     users = ", ".join(_of(use) for use in query.uses[:_MOST_USES])
     more = len(query.uses) - _MOST_USES
@@ -262,7 +270,7 @@ def duplicates(name: str, labels: Sequence[str]) -> tuple[str, str]:
     return f"count({several})", f"({running}) and on ({by}) topk(1, {several})"
 
 
-def _duplicates(query: AskedQuery, ask: Ask) -> str:
+def _duplicates(query: QueryToCheck, ask: Ask) -> str:
     """Return the warning for containers with several series of a built-in query; empty for none."""
     if query.built_in is None:
         return ""

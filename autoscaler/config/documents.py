@@ -210,7 +210,7 @@ def events_of(text: str | bytes, tally: Tally) -> Iterator[Event]:
     return yaml.parse(_Pieces(data, tally), Loader=yaml.CSafeLoader)
 
 
-class _Anchored(NamedTuple):
+class _AnchorSize(NamedTuple):
     """A value with an anchor: how many it is with all in it, and how many levels it has."""
 
     value: Value
@@ -239,7 +239,7 @@ class _Builder:
         self._tally = tally
         self._depth = 0
         self._deepest = 0
-        self._anchors: dict[str, _Anchored] = {}
+        self._anchors: dict[str, _AnchorSize] = {}
         # Documents repeat themselves: each distinct text is resolved, and kept, once.
         self._plain: dict[str, str | int | float | bool | None] = {}
         self._texts: dict[str, str] = {}
@@ -274,7 +274,7 @@ class _Builder:
         self._deepest = self._depth
         value = self._value(event)
         values, levels = self._tally.values - before + 1, self._deepest - self._depth
-        self._anchors[event.anchor] = _Anchored(value, values, levels)
+        self._anchors[event.anchor] = _AnchorSize(value, values, levels)
         self._tally.add_memory(2 * _OF_AN_ENTRY + len(event.anchor), event)
         self._deepest = max(deepest, self._deepest)
         return value

@@ -212,7 +212,7 @@ def _tolerance(value: object) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWithin:
+class DurationBounds:
     """Reads a duration and holds it to bounds, in seconds."""
 
     low: float = 0.0
@@ -291,11 +291,13 @@ ToleranceQuantity = Annotated[
     str, BeforeValidator(quantity_text), AfterValidator(_not_negative), _NOT_NEGATIVE_SCHEMA
 ]
 Tolerance = Annotated[float, BeforeValidator(_tolerance), _NOT_NEGATIVE_SCHEMA]
-Duration = Annotated[float, BeforeValidator(TimeWithin()), DURATION_SCHEMA]
+Duration = Annotated[float, BeforeValidator(DurationBounds()), DURATION_SCHEMA]
 LongerThanZero = Annotated[
-    float, BeforeValidator(TimeWithin(above_zero=True)), POSITIVE_DURATION_SCHEMA
+    float, BeforeValidator(DurationBounds(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]
-SyncPeriod = Annotated[float, BeforeValidator(TimeWithin(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
+SyncPeriod = Annotated[
+    float, BeforeValidator(DurationBounds(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA
+]
 
 
 def _byte_size(value: object) -> int:

@@ -103,7 +103,7 @@ def load(
         problems = chosen(reading.problems, str(path), more=reading.full)
         raise ConfigError(problems, Sources(reading.digests))
     files = _Files(reading, replace(main, value=part(main.value)), uses_files=uses_files)
-    checking = _Checking(reading)
+    checking = _ShapeChecker(reading)
     config = _checked(files, checking, namespace())
     if config is None or checking.findings:
         config = None  # frees the targets, before lines are looked up
@@ -135,7 +135,7 @@ class _Files:
         self.wrong = bool(reading.problems or self.unusable)
 
 
-def _checked(files: _Files, checking: "_Checking", own_namespace: str | None) -> Config | None:
+def _checked(files: _Files, checking: "_ShapeChecker", own_namespace: str | None) -> Config | None:
     """Check all files and convert them; None where anything is wrong, most of it in findings."""
     main, inclusion = files.main, files.inclusion
     checking.add(main, _include_findings(files.patterns, inclusion))
@@ -187,7 +187,7 @@ def _in_order(
     return sorted(problems, key=lambda problem: (order[problem.file], problem.line or 0))
 
 
-class _Checking:
+class _ShapeChecker:
     """Checks the shapes of files, and collects the findings, as many as are looked for."""
 
     def __init__(self, reading: Reading) -> None:

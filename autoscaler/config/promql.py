@@ -11,11 +11,11 @@ from autoscaler.config import durations
 from autoscaler.config.promql_parser import (
     COMPARISONS,
     Aggregation,
-    Binary,
+    BinaryOperation,
     Call,
     Node,
-    NotUnderstood,
     Subquery,
+    UnsupportedExpression,
     VectorSelector,
     below,
     read,
@@ -62,7 +62,7 @@ def _range(node: Node, unknown: float, caller: str = "") -> float:
     inner = node.name if isinstance(node, Call) else ""
     seconds = max((_range(part, unknown, inner) for part in below(node)), default=0.0)
     match node:
-        case NotUnderstood(is_selector=False):
+        case UnsupportedExpression(is_selector=False):
             return unknown
         case Call(name, arguments):
             has_range = any(getattr(part, "range", None) is not None for part in arguments)
@@ -91,19 +91,19 @@ def is_condition(promql: str) -> bool | None:
 def _condition(node: Node) -> bool | None:
     parts = below(node)
     match node:
-        case Binary(operator, is_bool=False) if operator in COMPARISONS:
+        case BinaryOperation(operator, is_bool=False) if operator in COMPARISONS:
             return True
-        case Binary("and" | "unless"):  # the right side only chooses
+        case BinaryOperation("and" | "unless"):  # the right side only chooses
             parts = parts[:1]
         case Call(name) | Aggregation(name) if _NEVER_ZERO.fullmatch(name):
             return False
-        case NotUnderstood(is_selector=False):
+        case UnsupportedExpression(is_selector=False):
             return None
     conditions = [_condition(part) for part in parts]
     match node:
-        case Binary("and" | "unless"):
+        case BinaryOperation("and" | "unless"):
             return conditions[0]
-        case Binary("or" | "default") | Call("union") if True in conditions:
+        case BinaryOperation("or" | "default") | Call("union") if True in conditions:
             return True
     return False if all(condition is False for condition in conditions) else None
 

@@ -132,7 +132,7 @@ class Aggregation:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class BinaryOperation:
     """An operation of two sides: ``clause`` is on, ignoring or nothing, with its labels ``at``.
 
     ``group`` is left, right or nothing; ``is_bool`` whether a comparison gives 0 or 1.
@@ -149,13 +149,21 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class NotUnderstood:
+class UnsupportedExpression:
     """A selector that is not understood, or an expression that is too deep or long."""
 
     is_selector: bool
 
 
-Node: TypeAlias = VectorSelector | Subquery | Literal | Call | Aggregation | Binary | NotUnderstood
+Node: TypeAlias = (
+    VectorSelector
+    | Subquery
+    | Literal
+    | Call
+    | Aggregation
+    | BinaryOperation
+    | UnsupportedExpression
+)
 
 
 def nodes_of(tree: Node) -> Iterator[Node]:
@@ -177,7 +185,7 @@ def below(node: Node) -> tuple[Node, ...]:
     match node:
         case Call(_, arguments) | Aggregation(_, _, _, _, arguments):
             return arguments
-        case Binary(left=left, right=right):
+        case BinaryOperation(left=left, right=right):
             return (left, right)
         case Subquery(expression):
             return (expression,)
@@ -247,7 +255,7 @@ def read(promql: str) -> Node:
     try:
         return _PromqlParser(promql, is_strict=False).parse()
     except ValueError:  # too much of it
-        return NotUnderstood(is_selector=False)
+        return UnsupportedExpression(is_selector=False)
 
 
 class _PromqlParser:
@@ -355,7 +363,7 @@ class _PromqlParser:
                     self._labels()
         # Powers bind from the right.
         right = self._expression(_PRECEDENCE[operator] - (operator == "^"))
-        return Binary(operator, clause, labels, at, group, left, right, is_bool)
+        return BinaryOperation(operator, clause, labels, at, group, left, right, is_bool)
 
     def _labels(self) -> tuple[frozenset[str], int]:
         """Read a list of labels; return it and where more can be written."""
@@ -464,7 +472,7 @@ class _PromqlParser:
             for _ in self._items("}"):
                 matchers += self._matcher()
         if self._mistakes > mistakes:
-            return NotUnderstood(is_selector=True)
+            return UnsupportedExpression(is_selector=True)
         return VectorSelector(name, tuple(matchers), at=at)
 
     def _matcher(self) -> Iterator[Matcher]:

@@ -15,6 +15,7 @@ from autoscaler.config.fields import (
     DnsLabel,
     DnsSubdomain,
     Duration,
+    DurationBounds,
     ExternalUrl,
     FilePath,
     FolderPath,
@@ -25,7 +26,6 @@ from autoscaler.config.fields import (
     Share,
     SyncPeriod,
     Text,
-    TimeWithin,
     Tolerance,
     matching,
 )
@@ -63,10 +63,14 @@ ServerName = Annotated[
     DnsLabel, AfterValidator(_server_name), matching(rf"^(?!{DEFAULT_SERVER}$){DNS_LABEL}$")
 ]
 # The Lease object holds whole seconds, at least one.
-LeaseDuration = Annotated[float, BeforeValidator(TimeWithin(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA]
-HoldTime = Annotated[float, BeforeValidator(TimeWithin(60.0, 43200.0)), POSITIVE_DURATION_SCHEMA]
+LeaseDuration = Annotated[
+    float, BeforeValidator(DurationBounds(1.0, 3600.0)), POSITIVE_DURATION_SCHEMA
+]
+HoldTime = Annotated[
+    float, BeforeValidator(DurationBounds(60.0, 43200.0)), POSITIVE_DURATION_SCHEMA
+]
 RecordAge = Annotated[
-    float, BeforeValidator(TimeWithin(3600.0, 3650 * 86400.0)), POSITIVE_DURATION_SCHEMA
+    float, BeforeValidator(DurationBounds(3600.0, 3650 * 86400.0)), POSITIVE_DURATION_SCHEMA
 ]
 
 

@@ -91,7 +91,7 @@ class QueryModel(BoundQueryModel):
 
 
 @dataclass(frozen=True)
-class _OrPromql:
+class _PromqlShorthand:
     """Takes PromQL alone for the mapping with `query`; ``keys`` are those of the mapping."""
 
     keys: str
@@ -118,7 +118,7 @@ def _refuse_unquoted_selector(value: dict[object, object]) -> None:
 
 
 _OR_PROMQL = SchemaAlternative({"type": "string", "pattern": r"\S"})
-_QUERY_FORM = BeforeValidator(_OrPromql("`query` and what else is needed"))
+_QUERY_FORM = BeforeValidator(_PromqlShorthand("`query` and what else is needed"))
 QuerySource = Annotated[QueryModel, _QUERY_FORM, _OR_PROMQL]
 BoundQuerySource = Annotated[BoundQueryModel, _QUERY_FORM, _OR_PROMQL]
 
@@ -398,7 +398,7 @@ class HoldQueryModel(SharedQueryModel):
 
 
 HoldQuerySource = Annotated[
-    HoldQueryModel, BeforeValidator(_OrPromql("`query` or `name`")), _OR_PROMQL
+    HoldQueryModel, BeforeValidator(_PromqlShorthand("`query` or `name`")), _OR_PROMQL
 ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from autoscaler.core.decision import Bound, Bounds, Reconciled, Zone
+from autoscaler.core.decision import Bound, Bounds, RulesOutcome, Zone
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.history import ExtensionHistory, History, KnownBound
 from autoscaler.core.numbers import INT32_MAX, NANO
@@ -65,8 +65,8 @@ def within(spec: HorizontalPodAutoscalerSpec, bounds: Bounds) -> HorizontalPodAu
 
 
 def approached(
-    result: Reconciled, context: DecisionContext, bounds: Bounds, current: int, history: History
-) -> Reconciled:
+    result: RulesOutcome, context: DecisionContext, bounds: Bounds, current: int, history: History
+) -> RulesOutcome:
     """Name the origin of the bound that a count goes to; the policies limit a gradual one (8.2)."""
     bound = bounds.maximum if result.zone is Zone.ABOVE_MAX else bounds.minimum
     if bound.by:

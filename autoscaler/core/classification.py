@@ -29,7 +29,7 @@ from autoscaler.core.status import (
     SCALING_ACTIVE,
 )
 from autoscaler.core.text import printable
-from autoscaler.core.writes import NotWritten, WriteFailed, WriteOutcome
+from autoscaler.core.writes import SkippedWrite, WriteFailure, WriteOutcome
 
 MISSING_BOUND, MISSING_HOLD = "MissingBound", "MissingHold"
 """The queries of bounds, and that of the hold, have no answer that counts."""
@@ -156,7 +156,7 @@ def classify(decision: Decision, write: WriteOutcome | None = None) -> Classific
         decision.controller != "" and not decision.shadow,
         restraint is Restraint.OTHERS,
         zone is Zone.DISABLED,
-        type(write) is NotWritten and not decision.in_shadow,
+        type(write) is SkippedWrite and not decision.in_shadow,
         False,
         decision.hold is not None,
         decision.shadow,
@@ -249,7 +249,7 @@ def _uses_fallback(decision: Decision) -> bool:
 
 
 def _is_failing(decision: Decision, write: WriteOutcome | None) -> bool:
-    if type(write) is WriteFailed:
+    if type(write) is WriteFailure:
         return True
     if decision.outcome is Outcome.OK or decision.zone is Zone.PAUSED:
         return False
@@ -304,7 +304,7 @@ def _cause(state: State, decision: Decision, write: WriteOutcome | None) -> str:
     cause = ""
     if state is State.CONTESTED:
         cause = "others undo our changes"
-    elif state is State.FAILING and isinstance(write, WriteFailed):
+    elif state is State.FAILING and isinstance(write, WriteFailure):
         cause = f"FailedRescale: {printable(write.message, LONGEST_SENTENCE)}"
     elif state is State.FAILING:
         used = " (a fallback is in use)" if _uses_fallback(decision) else ""

@@ -18,8 +18,8 @@ from autoscaler.core.decision import (
     Limit,
     MetricResult,
     Outcome,
-    Reconciled,
     Refill,
+    RulesOutcome,
     Saturation,
     Zone,
     last_refill,
@@ -34,7 +34,7 @@ from autoscaler.core.guards import (
     with_guards,
 )
 from autoscaler.core.history import ExtensionHistory, History
-from autoscaler.core.observation import Gap, Observation, Pod, Scale, Unavailable
+from autoscaler.core.observation import Gap, Observation, Pod, ReadFailure, Scale
 from autoscaler.core.quick import changed
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, tolerance_of
 from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext, StatusRecorder
@@ -68,7 +68,7 @@ def decide(
         guards, history = guards_of(context, history)
     if _may_have_gaps(observation, history):
         history = gaps.track_readings(history, context)
-    if isinstance(scale, Unavailable):
+    if isinstance(scale, ReadFailure):
         if extensions.idle is not None:
             history = idling.note_activity_unread(context, history)
         return _concluded(context, reconcile.unreadable(scale, status), guards, history)
@@ -155,7 +155,7 @@ def _with_recommendations(
 
 def _by_zone(
     context: DecisionContext, guards: Guards, scale: Scale, history: History, own_minimum: int
-) -> tuple[Reconciled, History]:
+) -> tuple[RulesOutcome, History]:
     """Decide by the first zone that matches (semantics 1.2, 6.7, 8.1 to 8.3)."""
     current = scale.spec_replicas
     # After a loss of the state only the object says who brought it to zero.
@@ -177,11 +177,11 @@ def _by_zone(
 
 def _by_metrics(
     context: DecisionContext, guards: Guards, scale: Scale, history: History
-) -> tuple[Reconciled, History]:
+) -> tuple[RulesOutcome, History]:
     current, idle = scale.spec_replicas, guards.idle
     pods = reconcile.usable_pods(context, scale)
     if pods is None:
-        return Reconciled(_METRICS, _BLOCKED, current), history
+        return RulesOutcome(_METRICS, _BLOCKED, current), history
     results, history = _results(context, guards, scale, pods, history)
     if idle is not None and not idle.kept_awake and (idle.asleep or guards.hold_refill is None):
         decided = idling.asleep(context, idle, results, current, history)
@@ -191,7 +191,7 @@ def _by_metrics(
     combination = reconcile.combined(counted, current, context.status)
     if combination is None:
         history = missing_data.record_blocked(counted, context, history)
-        return Reconciled(_METRICS, _BLOCKED, current, metrics=results), history
+        return RulesOutcome(_METRICS, _BLOCKED, current, metrics=results), history
     if history.extended.blocked_since is not None:
         history = missing_data.end_blocked(
             context, history.extended.blocked_since, current, history
@@ -241,7 +241,7 @@ def _normalized(
     results: tuple[MetricResult, ...],
     hold_refill: Refill | None,
     history: History,
-) -> Reconciled:
+) -> RulesOutcome:
     """Stabilize and limit the combined count (semantics 4); a refill takes nothing down (7.2)."""
     current, desired = combination.before, combination.after
     recommendations = history.recommendations or ()
@@ -257,7 +257,7 @@ def _normalized(
             context, current, desired, refill, recommendations
         )
     limit = reconcile.limited(context, current, stabilization.after, history)
-    return Reconciled(
+    return RulesOutcome(
         _METRICS,
         Outcome.PARTIAL if combination.failed else _OK,
         limit.after,
@@ -275,7 +275,7 @@ def _normalized(
 
 def _concluded(
     context: DecisionContext,
-    result: Reconciled,
+    result: RulesOutcome,
     guards: Guards,
     history: History,
     foreign: ForeignChange | None = None,
@@ -312,7 +312,7 @@ def _concluded(
 
 def _decision_of(
     context: DecisionContext,
-    result: Reconciled,
+    result: RulesOutcome,
     foreign: ForeignChange | None,
     contested: float | None,
     saturation: Saturation | None,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from autoscaler.core.extensions import Fallback, Idle, Pause
 from autoscaler.core.history import Condition, KnownBound, Recommendation
-from autoscaler.core.observation import HoldReading, Hpa, Reading, Scale, Unavailable
+from autoscaler.core.observation import HoldReading, Hpa, ReadFailure, Reading, Scale
 from autoscaler.core.quick import quick
 from autoscaler.core.spec import MetricSpec, ScalingPolicy, Tolerance
 
@@ -346,7 +346,7 @@ class Limit:
 
 @quick
 @dataclass(frozen=True, slots=True)
-class Reconciled:
+class RulesOutcome:
     """What the rules of a zone make of one sync; `Decision` has fields of the same names.
 
     ``recommendations`` are those of the history with the one of this sync; None if it has none.
@@ -396,7 +396,7 @@ class Decision:
     stamp: float
     zone: Zone
     outcome: Outcome
-    scale: Scale | Unavailable
+    scale: Scale | ReadFailure
     min_replicas: int
     max_replicas: int
     tolerance: Tolerance

@@ -15,8 +15,8 @@ from autoscaler.core.decision import (
     IdleStatus,
     Outcome,
     QueryHold,
-    Reconciled,
     Refill,
+    RulesOutcome,
     Zone,
 )
 from autoscaler.core.extensions import Mode, Pause, PauseMode
@@ -24,7 +24,7 @@ from autoscaler.core.gaps import GapKey, refill_until, tracker_of
 from autoscaler.core.history import History, with_extended
 from autoscaler.core.idling import Activities, idle_in_force, keeps_awake
 from autoscaler.core.numbers import INT32_MAX
-from autoscaler.core.observation import Observation, Scale, Unavailable, Unchecked, why_held
+from autoscaler.core.observation import Observation, ReadFailure, Scale, UncheckedControl, why_held
 from autoscaler.core.quick import changed, quick
 from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.status import (
@@ -94,9 +94,9 @@ def _controller_of(observation: Observation, history: History) -> tuple[str, str
     If it cannot, the last known one stands, also after a restart (semantics 7.6).
     """
     seen = observation.controller
-    if isinstance(observation.scale, Unavailable):
+    if isinstance(observation.scale, ReadFailure):
         return history.controller, ""
-    if not isinstance(seen, Unchecked):
+    if not isinstance(seen, UncheckedControl):
         return seen or "", ""
     known = history.controller if seen.known is None else seen.known
     return known, seen.message if known else ""
@@ -147,8 +147,8 @@ def _pause(context: DecisionContext, scale: Scale) -> Pause | None:
 
 
 def guarded(
-    context: DecisionContext, result: Reconciled, guards: Guards, current: int
-) -> tuple[Reconciled, Guards]:
+    context: DecisionContext, result: RulesOutcome, guards: Guards, current: int
+) -> tuple[RulesOutcome, Guards]:
     """Return what a pause, a hold and an unknown minimum leave of a result (8.1, 8.9, 8.2)."""
     wanted, pause, hold, bounds = result.desired, guards.pause, guards.hold, guards.bounds
     is_down = wanted < current
@@ -189,8 +189,8 @@ def with_guards(decision: Decision, guards: Guards) -> Decision:
 
 
 def _prevented(
-    context: DecisionContext, result: Reconciled, current: int, reason: str, message: str
-) -> Reconciled:
+    context: DecisionContext, result: RulesOutcome, current: int, reason: str, message: str
+) -> RulesOutcome:
     context.status.override(SCALING_LIMITED, ConditionStatus.TRUE, reason, message)
     return replace(result, desired=current)
 
@@ -241,7 +241,9 @@ def pause_in_force(
     return pause, tuple(problems)
 
 
-def _paused(result: Reconciled, pause: Pause, current: int, status: StatusRecorder) -> Reconciled:
+def _paused(
+    result: RulesOutcome, pause: Pause, current: int, status: StatusRecorder
+) -> RulesOutcome:
     """Put the count of a pause of everything in the place of a result."""
     status.override(SCALING_ACTIVE, ConditionStatus.FALSE, SCALING_PAUSED, f"paused by {pause.by}")
     return replace(

@@ -27,7 +27,7 @@ class UnixTime(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class IntegerBounds:
     """The bounds of a whole number, both included."""
 
     least: int
@@ -36,9 +36,9 @@ class Between:
 
 Instant = Annotated[float, UnixTime.PAST]
 AnyInstant = Annotated[float, UnixTime.ANY]
-Replicas = Annotated[int, Between(0, INT32_MAX)]
-SignedReplicas = Annotated[int, Between(INT32_MIN, INT32_MAX)]
-Count = Annotated[int, Between(0, 2**63 - 1)]
+Replicas = Annotated[int, IntegerBounds(0, INT32_MAX)]
+SignedReplicas = Annotated[int, IntegerBounds(INT32_MIN, INT32_MAX)]
+Count = Annotated[int, IntegerBounds(0, 2**63 - 1)]
 
 
 @quick
@@ -149,7 +149,7 @@ class FailureStreak:
     """In how many syncs in a row a metric, which is given by its key, has failed (see 8.4)."""
 
     metric: str
-    syncs: Annotated[int, Between(1, INT32_MAX)]
+    syncs: Annotated[int, IntegerBounds(1, INT32_MAX)]
 
 
 @dataclass(frozen=True, slots=True)

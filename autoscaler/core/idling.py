@@ -13,7 +13,7 @@ from autoscaler.core.decision import (
     Limit,
     MetricResult,
     Outcome,
-    Reconciled,
+    RulesOutcome,
     Stabilization,
     Zone,
 )
@@ -120,7 +120,7 @@ def asleep(
     results: tuple[MetricResult, ...],
     current: int,
     history: History,
-) -> tuple[Reconciled, History] | None:
+) -> tuple[RulesOutcome, History] | None:
     """Go to sleep, or stay asleep; None if the metrics decide (semantics 8.3)."""
     if any(result.activity is Activity.ACTIVE or result.fallback is not None for result in results):
         return None
@@ -130,13 +130,13 @@ def asleep(
     if status.active:
         message = "no metric is known to be active, and some are unknown: the count stays"
         context.status.set_true(SCALING_ACTIVE, "Idle", message)
-        return Reconciled(Zone.IDLE, Outcome.PARTIAL, current, metrics=results), history
+        return RulesOutcome(Zone.IDLE, Outcome.PARTIAL, current, metrics=results), history
     context.status.set_true(SCALING_ACTIVE, "Idle", NONE_ACTIVE)
     replicas = status.idle.replicas
     if not status.asleep:
         after = recorded(context, replicas, history.recommendations or ())
         history = changed(with_extended(history, blocked_since=None), recommendations=after)
-    return Reconciled(Zone.IDLE, Outcome.OK, replicas, NONE_ACTIVE, results), history
+    return RulesOutcome(Zone.IDLE, Outcome.OK, replicas, NONE_ACTIVE, results), history
 
 
 def woken(
@@ -144,7 +144,7 @@ def woken(
     combination: Combination,
     results: tuple[MetricResult, ...],
     history: History,
-) -> Reconciled:
+) -> RulesOutcome:
     """Wake up: no stabilization, and at least the minimum (semantics 8.3)."""
     current, desired, least = combination.before, combination.after, context.spec.min_replicas
     wanted = max(desired, least)
@@ -153,7 +153,7 @@ def woken(
         step = Limit(wanted, least, TOO_FEW, least)
         context.status.set_true(SCALING_LIMITED, TOO_FEW, f"{least} is the least when awake")
     active = [result.name for result in results if result.activity is Activity.ACTIVE]
-    return Reconciled(
+    return RulesOutcome(
         Zone.METRICS,
         Outcome.PARTIAL if combination.failed else Outcome.OK,
         step.after,

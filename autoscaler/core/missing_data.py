@@ -14,8 +14,8 @@ from autoscaler.core.decision import (
     MetricFailure,
     MetricResult,
     Outcome,
-    Reconciled,
     Refill,
+    RulesOutcome,
     Stabilization,
 )
 from autoscaler.core.extensions import Fallback, FallbackBehavior
@@ -223,7 +223,7 @@ def _report(results: Sequence[MetricResult], status: StatusRecorder) -> None:
         status.note("FallbackEnded", message)
 
 
-def decided_by_fallback(result: Reconciled, status: StatusRecorder) -> Reconciled:
+def decided_by_fallback(result: RulesOutcome, status: StatusRecorder) -> RulesOutcome:
     """Say of a result that a fallback is part of it, and whether it gave the count."""
     fallbacks = {metric.name for metric in result.metrics if metric.fallback is not None}
     combination = result.combination

@@ -149,14 +149,14 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Unavailable:
+class ReadFailure:
     """The scale or the pods could not be read; the message is a sentence for the operator."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unchecked:
+class UncheckedControl:
     """It cannot be checked whether another autoscaler controls the target, and why not.
 
     ``known`` is the one at the last check, empty for none; None if there was no check yet.
@@ -256,14 +256,14 @@ class Hpa:
 class Observation:
     """Everything that one decision reads besides spec, flags, history and time."""
 
-    scale: Scale | Unavailable
-    pods: tuple[Pod, ...] | Unavailable | None
+    scale: Scale | ReadFailure
+    pods: tuple[Pod, ...] | ReadFailure | None
     """None if the spec needs no pods (`needs_pods`)."""
     readings: tuple[Reading, ...]
     """One for each metric, in the order of the spec."""
     ambiguous_with: tuple[str, ...] = ()
     """Other targets whose selector matches one of the pods."""
-    controller: str | Unchecked | None = None
+    controller: str | UncheckedControl | None = None
     """The other autoscaler that controls the target, such as ``HorizontalPodAutoscaler "web"``."""
     sole_writer: bool = True
     """Whether this process has led without a break since ``last_read`` (semantics 7.4)."""

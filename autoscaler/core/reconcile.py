@@ -14,13 +14,13 @@ from autoscaler.core.decision import (
     MetricFailure,
     MetricResult,
     Outcome,
-    Reconciled,
+    RulesOutcome,
     Stabilization,
     Zone,
 )
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.normalize import Recommendations, limit, stabilize
-from autoscaler.core.observation import Pod, Scale, Unavailable, Values
+from autoscaler.core.observation import Pod, ReadFailure, Scale, Values
 from autoscaler.core.selectors import selector_problem
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import (
@@ -44,11 +44,11 @@ LONGEST_WINDOW_SECONDS = 3600.0
 # -- the scale -----------------------------------------------------------------------------------
 
 
-def unreadable(scale: Unavailable, status: StatusRecorder) -> Reconciled:
+def unreadable(scale: ReadFailure, status: StatusRecorder) -> RulesOutcome:
     """Decide nothing, since the scale could not be read."""
     status.warn("FailedGetScale", scale.message)
     status.set_false(ABLE_TO_SCALE, "FailedGetScale", scale.message)
-    return Reconciled(Zone.UNKNOWN, Outcome.BLOCKED, 0)
+    return RulesOutcome(Zone.UNKNOWN, Outcome.BLOCKED, 0)
 
 
 def with_current(
@@ -73,13 +73,13 @@ def zone_of(spec: HorizontalPodAutoscalerSpec, current: int, *, is_off: bool) ->
     return Zone.BELOW_MIN if current < spec.min_replicas else Zone.METRICS
 
 
-def without_metrics(context: DecisionContext, zone: Zone, current: int) -> Reconciled:
+def without_metrics(context: DecisionContext, zone: Zone, current: int) -> RulesOutcome:
     """Decide in a zone in which no metric counts."""
     spec = context.spec
     if zone is Zone.ABOVE_MAX:
-        return Reconciled(zone, Outcome.OK, spec.max_replicas, ABOVE_MAX)
+        return RulesOutcome(zone, Outcome.OK, spec.max_replicas, ABOVE_MAX)
     if zone is Zone.BELOW_MIN:
-        return Reconciled(zone, Outcome.OK, spec.min_replicas, BELOW_MIN)
+        return RulesOutcome(zone, Outcome.OK, spec.min_replicas, BELOW_MIN)
     if zone is Zone.DISABLED:
         message = "scaling is disabled, since the replicas of the target were set to zero"
         context.status.set_false(SCALING_ACTIVE, "ScalingDisabled", message)
@@ -88,8 +88,8 @@ def without_metrics(context: DecisionContext, zone: Zone, current: int) -> Recon
             for metric, reading in zip(spec.metrics, context.observation.readings, strict=True)
             if isinstance(reading, Values) and sum(reading.values) > 0
         )
-        return Reconciled(zone, Outcome.OK, current, wanted_by=next(wanted_by, None))
-    return Reconciled(zone, Outcome.OK, current)
+        return RulesOutcome(zone, Outcome.OK, current, wanted_by=next(wanted_by, None))
+    return RulesOutcome(zone, Outcome.OK, current)
 
 
 # -- the metrics ---------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def usable_pods(context: DecisionContext, scale: Scale) -> Sequence[Pod] | None:
     if problem is not None:
         event, reason, message = problem
         status.warn(event, message)
-    elif isinstance(pods, Unavailable):
+    elif isinstance(pods, ReadFailure):
         reason, message = "FailedListPods", pods.message
         status.warn(reason, message)
     else:

@@ -138,13 +138,13 @@ class _MetricSource:
     described_object: ScaleTargetRef | None = None
 
 
-class _OfResource(_MetricSource):
+class _ResourceSource(_MetricSource):
     __slots__ = ()
     of_resource = True
     selector = None
 
 
-class _WithIdentifier(_MetricSource):
+class _IdentifiedSource(_MetricSource):
     __slots__ = ()
     metric: MetricIdentifier
 
@@ -158,7 +158,7 @@ class _WithIdentifier(_MetricSource):
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceMetric(_OfResource):
+class ResourceMetric(_ResourceSource):
     """`ResourceMetricSource`: the usage of cpu, memory or another resource by each pod."""
 
     type = "Resource"
@@ -167,7 +167,7 @@ class ResourceMetric(_OfResource):
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerResourceMetric(_OfResource):
+class ContainerResourceMetric(_ResourceSource):
     """`ContainerResourceMetricSource`: the usage of a resource by one container of each pod."""
 
     type = "ContainerResource"
@@ -177,7 +177,7 @@ class ContainerResourceMetric(_OfResource):
 
 
 @dataclass(frozen=True, slots=True)
-class PodsMetric(_WithIdentifier):
+class PodsMetric(_IdentifiedSource):
     """`PodsMetricSource`: a custom metric of each pod, averaged."""
 
     type = "Pods"
@@ -186,7 +186,7 @@ class PodsMetric(_WithIdentifier):
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectMetric(_WithIdentifier):
+class ObjectMetric(_IdentifiedSource):
     """`ObjectMetricSource`: a metric of one Kubernetes object."""
 
     type = "Object"
@@ -197,7 +197,7 @@ class ObjectMetric(_WithIdentifier):
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalMetric(_WithIdentifier):
+class ExternalMetric(_IdentifiedSource):
     """`ExternalMetricSource`: a metric of no Kubernetes object, such as the length of a queue."""
 
     type = "External"

@@ -23,7 +23,7 @@ AFTER_DUE_SECONDS = 0.001
 """The least time from a sync's stamp to its decision: more than the error of a double."""
 
 
-class NotWrittenReason(StrEnum):
+class SkippedWriteReason(StrEnum):
     """Why a write was left out on purpose."""
 
     PLANNED = "planned"
@@ -35,14 +35,14 @@ class NotWrittenReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class AcceptedWrite:
     """The API server accepted the write; ``scale`` is its answer."""
 
     scale: Scale
 
 
 @dataclass(frozen=True, slots=True)
-class Superseded:
+class WriteConflict:
     """Another client changed the count between our read and our write; its count stands."""
 
     scale: Scale
@@ -51,7 +51,7 @@ class Superseded:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFailed:
+class WriteFailure:
     """Nothing was written, or it is not known whether; the message is for the operator."""
 
     message: str
@@ -62,13 +62,13 @@ class WriteFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class NotWritten:
+class SkippedWrite:
     """The write was left out on purpose."""
 
-    reason: NotWrittenReason
+    reason: SkippedWriteReason
 
 
-WriteOutcome = Written | Superseded | WriteFailed | NotWritten
+WriteOutcome = AcceptedWrite | WriteConflict | WriteFailure | SkippedWrite
 
 
 # -- before it is sent ---------------------------------------------------------------------------
@@ -134,13 +134,13 @@ def settle_write(
 
     ``previous`` is from before the decision, ``earlier`` a write that may still be applied.
     """
-    if isinstance(write, Written):
+    if isinstance(write, AcceptedWrite):
         return settle(spec, decision, history)
-    if isinstance(write, Superseded):
+    if isinstance(write, WriteConflict):
         pending = history.pending if write.uncertain else earlier
         error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
         return settle_failure(decision, history, previous, error, pending)
-    if isinstance(write, WriteFailed):
+    if isinstance(write, WriteFailure):
         pending, version = history.pending if write.unknown else earlier, write.resource_version
         if pending is not None and version:
             pending = replace(pending, resource_version=version)

@@ -15,8 +15,8 @@ import urllib3
 from autoscaler import __version__, clock
 from autoscaler.core.text import printable
 from autoscaler.transport.answers import (
+    BodyTooLargeError,
     LineTooLong,
-    TooLarge,
     UnexpectedEncoding,
     check_encoding,
     chunks_of,
@@ -37,11 +37,11 @@ class PageError(Exception):
     """A page could not be read; the message is a sentence for the operator."""
 
 
-class NobodyListensError(PageError):
+class NoDaemonError(PageError):
     """There is no daemon at the address."""
 
 
-class NotThereError(PageError):
+class NotFoundError(PageError):
     """The daemon has nothing of what is asked for."""
 
 
@@ -96,7 +96,7 @@ def read_page(
 
     try:
         return Deadline(1, name="page").run(limits.seconds, work)
-    except (LineTooLong, TooLarge):
+    except (LineTooLong, BodyTooLargeError):
         raise PageError(f"{daemon} sent more than any daemon does") from None
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         raise _failure(error, daemon) from None
@@ -167,7 +167,7 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
     if status != 200:
         said = printable(_said(response, kind))
         if status == 404:
-            raise NotThereError(said)
+            raise NotFoundError(said)
         told = subject if is_problem and said else f"{subject} answered HTTP {status}"
         raise PageError(f"{told}: {said}" if said else told)
     try:
@@ -194,7 +194,7 @@ def _failure(error: Exception, daemon: Daemon) -> PageError:
     found = network_error(error)
     match found.kind:
         case Kind.REFUSED:
-            return NobodyListensError(f"no daemon listens at {daemon.url}")
+            return NoDaemonError(f"no daemon listens at {daemon.url}")
         case Kind.UNTRUSTED | Kind.TLS | Kind.TLS_CLOSED:
             return PageError(f"TLS with {daemon} failed: {found.reason}")
         case Kind.NAME | Kind.RESET | Kind.SYSTEM:

@@ -18,9 +18,9 @@ from autoscaler.config.loading import ANYWHERE
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
 from autoscaler.config.shards import Shard
-from autoscaler.core.observation import Unavailable, Unchecked
+from autoscaler.core.observation import ReadFailure, UncheckedControl
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason
 from autoscaler.daemon.announcements import Announcements, of_cluster
 from autoscaler.daemon.events import EventReporter, own_pod
 from autoscaler.kubernetes import ConnectError, Scales, UncachedCluster, WatchedCluster
@@ -30,7 +30,7 @@ from autoscaler.kubernetes.connection import ClusterEndpoint, find_api_server
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events
 from autoscaler.kubernetes.leadership import leader_election
-from autoscaler.kubernetes.rights import LackedRight, missing_rights
+from autoscaler.kubernetes.rights import MissingRight, missing_rights
 from autoscaler.kubernetes.watch_requests import ClusterBudget
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Cluster, Ports, Reporter
@@ -143,16 +143,16 @@ class UnreachedCluster:
     """A `Cluster` without a connection: every read returns the reason, and nothing is written."""
 
     def __init__(self, why: str) -> None:
-        self._unavailable = Unavailable(why)
-        self._unchecked = Unchecked(why)
+        self._unavailable = ReadFailure(why)
+        self._unchecked = UncheckedControl(why)
 
-    def cached_scale(self, *_: object, **__: object) -> Unavailable:
+    def cached_scale(self, *_: object, **__: object) -> ReadFailure:
         """Return why nothing is known."""
         return self._unavailable
 
     cached_pods = read_scale = list_pods = cached_scale
 
-    def cached_controller(self, *_: object, **__: object) -> Unchecked:
+    def cached_controller(self, *_: object, **__: object) -> UncheckedControl:
         """Return why it was not looked at."""
         return self._unchecked
 
@@ -161,9 +161,9 @@ class UnreachedCluster:
 
     leads_since = listing_anew = cached_hpa
 
-    def write_scale(self, *_: object, **__: object) -> NotWritten:
+    def write_scale(self, *_: object, **__: object) -> SkippedWrite:
         """Write nothing."""
-        return NotWritten(NotWrittenReason.NOT_LEADING)
+        return SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
 
 def alike(apis: Mapping[str, Api]) -> Sequence[str]:
@@ -324,7 +324,7 @@ class Connections:
 @contextmanager
 def ports_to_plan(
     config: Config, targets: Sequence[Target], reporter: Reporter, observer: Observer
-) -> Iterator[tuple[Ports, Mapping[str, ListedAutoscalers], Callable[[], list[LackedRight]]]]:
+) -> Iterator[tuple[Ports, Mapping[str, ListedAutoscalers], Callable[[], list[MissingRight]]]]:
     """Open the connections that the ``targets`` need: everything is read, nothing written.
 
     Gives with them the other autoscalers in the targets' namespaces by cluster, and what asks which
@@ -378,14 +378,14 @@ def _apis_of(
 
 def lacked_rights(
     apis: Mapping[str, Api], config: Config, targets: Sequence[Target]
-) -> list[LackedRight]:
+) -> list[MissingRight]:
     """Return each kind of right that a daemon lacks, as far as servers tell."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
     shard = config.lease_shard
     lease_name = election.name if shard is None else shard.lease(election.name)
     lease = (election.namespace, lease_name) if known else None
-    lacked: list[LackedRight] = []
+    lacked: list[MissingRight] = []
     for name, api in apis.items():
         own = [target for target in targets if target.cluster == name]
         deadline = clock.monotonic() + _RIGHTS_SECONDS

@@ -19,9 +19,9 @@ from autoscaler.core.decision import Decision, Event, Zone
 from autoscaler.core.extensions import Pause
 from autoscaler.core.observation import Scale
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.writes import NotWritten
+from autoscaler.core.writes import SkippedWrite
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
-from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
+from autoscaler.kubernetes.events import EventOutcome, Events, InvolvedObject, Occurrences
 from autoscaler.rendering import breaker, target_rules, wording
 from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter
 from autoscaler.telemetry.metrics import EventCounts
@@ -68,7 +68,7 @@ class EventPace:
 class _QueuedEvents(NamedTuple):
     """What happened to one object in a sync."""
 
-    involved: Involved
+    involved: InvolvedObject
     instant: float
     events: tuple[Event, ...]
 
@@ -87,7 +87,7 @@ class EventReporter(Reporter):
         *,
         gate: WriteGate = ALWAYS_OPEN,
         observer: Observer = UNOBSERVED,
-        pod: Involved | None = None,
+        pod: InvolvedObject | None = None,
         pace: EventPace | None = None,
     ) -> None:
         self._events = events
@@ -126,7 +126,7 @@ class EventReporter(Reporter):
             self._uids[target.key] = decision.scale.uid
         if not decision.events and not ours and decision.foreign is None:
             return
-        told, left_out = [*wording.named_events(decision)], isinstance(result.write, NotWritten)
+        told, left_out = [*wording.named_events(decision)], isinstance(result.write, SkippedWrite)
         if decision.in_shadow:
             ours, told = (), [event for event in told if event.reason == CONTROLLED_BY_OTHER]
             left_out = not told
@@ -145,7 +145,7 @@ class EventReporter(Reporter):
                 0, Event(kind, "ReplicasChangedByOther", wording.foreign(decision.foreign))
             )
         ref, uid = target.spec.scale_target_ref, self._uids.get(target.key, "")
-        involved = Involved(ref.api_version, ref.kind, target.namespace, ref.name, uid)
+        involved = InvolvedObject(ref.api_version, ref.kind, target.namespace, ref.name, uid)
         self._queue.put(_QueuedEvents(involved, decision.time, tuple(events)))
 
     def breaker_changed(self, news: BreakerNews) -> None:
@@ -229,17 +229,17 @@ class EventReporter(Reporter):
             return
         sent = self._events.write(happened, math.inf if self._end is None else self._end)
         pause = self._pace.spacing
-        if sent.fate is Fate.WRITTEN:
+        if sent.fate is EventOutcome.WRITTEN:
             self._written += 1
             self._growing_pause.reset()
             self._allowed(namespace)
-        elif sent.fate is Fate.LATER:
+        elif sent.fate is EventOutcome.LATER:
             self._correlator.put_back(happened)
             asked = min(sent.retry_after or 0.0, self._pace.longest_pause)
             pause = max(self._growing_pause.next(), asked)
         else:
             self._refused += 1
-            if sent.fate is Fate.FORBIDDEN:
+            if sent.fate is EventOutcome.FORBIDDEN:
                 self._refuse(namespace, sent.message)
         self._next_request = clock.monotonic() + pause
 
@@ -276,7 +276,9 @@ class _Object:
             self._requests[reason] = TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
         return self._requests[reason].take(now)
 
-    def happens(self, involved: Involved, event: Event, instant: float, now: float) -> Occurrences:
+    def happens(
+        self, involved: InvolvedObject, event: Event, instant: float, now: float
+    ) -> Occurrences:
         """Count an Event that has happened again, or add a new one."""
         kind = (event.type, event.reason, event.message)
         happening = self.happenings.get(kind)
@@ -299,14 +301,14 @@ class Correlator:
     """Decides which Events are worth a request, and in which order.  All memory is bounded."""
 
     def __init__(self) -> None:
-        self._objects: OrderedDict[Involved, _Object] = OrderedDict()
+        self._objects: OrderedDict[InvolvedObject, _Object] = OrderedDict()
         self._waiting: OrderedDict[int, Occurrences] = OrderedDict()
         self.held_back = 0
         """How many were counted only."""
         self.dropped = 0
         """How many were lost because too many were waiting."""
 
-    def take(self, involved: Involved, event: Event, instant: float, now: float) -> None:
+    def take(self, involved: InvolvedObject, event: Event, instant: float, now: float) -> None:
         """Add an Event of the Unix time ``instant``, at the monotonic time ``now``."""
         known = self._objects.setdefault(involved, _Object())
         self._objects.move_to_end(involved)
@@ -336,9 +338,9 @@ class Correlator:
         self._waiting[id(occurrences)] = occurrences
 
 
-def own_pod(environment: Mapping[str, str] = os.environ) -> Involved | None:
+def own_pod(environment: Mapping[str, str] = os.environ) -> InvolvedObject | None:
     """Return the pod that the variables of the Deployment's manifest name; None without them."""
     namespace, name = environment.get("POD_NAMESPACE"), environment.get("POD_NAME")
     if not namespace or not name:
         return None
-    return Involved("v1", "Pod", namespace, name, environment.get("POD_UID", ""))
+    return InvolvedObject("v1", "Pod", namespace, name, environment.get("POD_UID", ""))

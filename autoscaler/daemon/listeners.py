@@ -13,8 +13,8 @@ from autoscaler.config import Address, Config
 from autoscaler.config.settings import WebSettings, WebTls
 from autoscaler.config.web_files import WebFileError, files_of, tls_context
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.web.access import Guarded
-from autoscaler.web.credentials import Rotating, WebCredentials
+from autoscaler.web.access import AccessGuard
+from autoscaler.web.credentials import RotatingValue, WebCredentials
 from autoscaler.web.listener import Listener, ListenError, ListenerTls
 from autoscaler.web.site import Site, application
 
@@ -62,8 +62,8 @@ def open_listeners(
         listen(address, guarded, f"{_METRICS}, {_PAGES}", tls)
 
 
-def _guarded(app: ASGIApp, web: WebSettings, announcements: Announcements) -> Guarded:
-    return Guarded(
+def _guarded(app: ASGIApp, web: WebSettings, announcements: Announcements) -> AccessGuard:
+    return AccessGuard(
         app,
         None if web.auth is None else WebCredentials(web.auth, announcements.web_file_changed),
         needs_certificate=web.needs_certificate,
@@ -79,6 +79,6 @@ def _tls(web: WebSettings, announcements: Announcements) -> ListenerTls | None:
     return ListenerTls(contexts.current, partial(announcements.sign_in_failed, "certificate"))
 
 
-def tls_contexts(tls: WebTls, told: Callable[[bool, str], None]) -> Rotating[ssl.SSLContext]:
-    """Return the TLS of the files as they are at each handshake; ``told`` is as for `Rotating`."""
-    return Rotating("web.tls", files_of(tls), partial(tls_context, tls), told)
+def tls_contexts(tls: WebTls, told: Callable[[bool, str], None]) -> RotatingValue[ssl.SSLContext]:
+    """Return the TLS context of the files, read again when they change."""
+    return RotatingValue("web.tls", files_of(tls), partial(tls_context, tls), told)

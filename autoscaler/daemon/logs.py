@@ -44,7 +44,7 @@ _MOST_TRACEBACKS, _TRACEBACK_SECONDS = 3, 600.0
 """After so many tracebacks of one place in the code, one in so many seconds."""
 
 
-class _FewTracebacks:
+class _TracebackLimiter:
     """Drops lines whose traceback ends where many others did; the next one has their number."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ def _console(*, colors: bool) -> structlog.dev.ConsoleRenderer:
     )
 
 
-class _Lossy:
+class _LossyStream:
     """Ignores a stream that is closed or a full disk, which must not stop the scaling."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -149,7 +149,7 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
     """Send our lines, and the warnings of the libraries, to one stream in one form."""
     number = logging.getLevelNamesMapping()[level.upper()]
     as_json = format_ is LogFormat.JSON or (format_ is LogFormat.AUTO and not stream.isatty())
-    lossy = cast("TextIO", _Lossy(stream))
+    lossy = cast("TextIO", _LossyStream(stream))
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -159,7 +159,7 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
     if as_json:
         final = [_traceback_without_values, _all_printable, structlog.processors.JSONRenderer()]
     structlog.configure(
-        processors=[_FewTracebacks(), *shared, *final],
+        processors=[_TracebackLimiter(), *shared, *final],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(lossy),
         cache_logger_on_first_use=True,

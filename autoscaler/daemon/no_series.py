@@ -10,7 +10,7 @@ from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import QueryKey
-from autoscaler.rendering.no_series import Findings, Missing, missing_in, of_target
+from autoscaler.rendering.no_series import Findings, MissingSeries, missing_in, of_target
 from autoscaler.sync.ports import MetricsReader, Reporter
 from autoscaler.token_bucket import TokenBucket
 
@@ -46,7 +46,7 @@ class NoSeriesReporter(Reporter):
         self._fault = fault
         self._batch_seconds = batch_seconds
         self._readers: Mapping[str, MetricsReader] = {}
-        self._missing: dict[str, tuple[Missing, ...]] = {}
+        self._missing: dict[str, tuple[MissingSeries, ...]] = {}
         """By target what it lacks since that began."""
         self._waiting: deque[str] = deque()
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class NoSeriesReporter(Reporter):
             missing = {key: self._missing.get(key, ()) for key in self._waiting}
             self._waiting.clear()
         uses = [(key, use) for key, of_each in missing.items() for use in of_each]
-        findings, found = Findings(self._ask), dict[str, list[tuple[Missing, str]]]()
+        findings, found = Findings(self._ask), dict[str, list[tuple[MissingSeries, str]]]()
         told: dict[str, list[str]] = {}
         for _, same in groupby(sorted(uses, key=_query_of), _query_of):
             if self._stop.is_set() or not self._bucket.take(clock.monotonic()):
@@ -127,5 +127,5 @@ class NoSeriesReporter(Reporter):
         return reader.query(promql, None, clock.monotonic() + _QUESTION_SECONDS)
 
 
-def _query_of(use: tuple[str, Missing]) -> QueryKey:
+def _query_of(use: tuple[str, MissingSeries]) -> QueryKey:
     return use[1].query.key

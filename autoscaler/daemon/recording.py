@@ -11,7 +11,7 @@ from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.persistence.record import DirectoryRecord, Limits, RecordWriter, SyncRow
-from autoscaler.persistence.record.agreement import Stretch, joined
+from autoscaler.persistence.record.agreement import AgreementInterval, joined
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
 from autoscaler.persistence.record.rows import RecordError
 from autoscaler.persistence.temporary_folders import temporary_folder
@@ -30,7 +30,7 @@ class Recorder(Reporter):
         self._seen: dict[str, Seen] = {}
         """By target, with the hash of the key: thousands of keys are too much to keep."""
         self._comparisons: dict[str, HpaComparison] = {}
-        self._last: dict[str, Stretch] = {}
+        self._last: dict[str, AgreementInterval] = {}
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
         """Go on with these targets; no sync may run of one that is changed or removed."""
@@ -81,7 +81,7 @@ class Recorder(Reporter):
             self._hand_in(key, comparison.rest())
             self._last.pop(key, None)
 
-    def _hand_in(self, key: str, stretches: Iterable[Stretch]) -> None:
+    def _hand_in(self, key: str, stretches: Iterable[AgreementInterval]) -> None:
         for stretch in stretches:
             last = self._last.get(key)
             both = None if last is None else joined(last, stretch)

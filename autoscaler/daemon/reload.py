@@ -31,7 +31,7 @@ _NO_NUMBER = (
 )
 
 
-class Loaded(NamedTuple):
+class LoadedConfiguration(NamedTuple):
     """What a source has: a configuration, and by name what is wrong with documents left out."""
 
     config: Config
@@ -45,7 +45,7 @@ class ConfigSource(Protocol):
         """Return whether there is something else to read; called once a second."""
         ...
 
-    def read(self) -> Loaded:
+    def read(self) -> LoadedConfiguration:
         """Read all of it.  Raises ConfigError where none of it may be in force."""
         ...
 
@@ -176,7 +176,7 @@ class FileSource:
         self.rearm(sources)
         self._seen = self._stamps()
 
-    def read(self) -> Loaded:
+    def read(self) -> LoadedConfiguration:
         """Read the files, all as of one moment.  Raises ConfigError for a mistake in any."""
         read = self._try()
         for _ in range(_MOST_READS - 1):
@@ -185,7 +185,7 @@ class FileSource:
             read = self._try()
         if isinstance(read, ConfigError):
             raise read
-        return Loaded(self.own(read))
+        return LoadedConfiguration(self.own(read))
 
     def own(self, config: Config) -> Config:
         """Return what of a configuration is for this process; raises ConfigError."""

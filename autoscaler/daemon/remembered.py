@@ -12,7 +12,7 @@ from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import rfc3339
-from autoscaler.daemon.client import Daemon, NobodyListensError, PageError, PageLimits, read_page
+from autoscaler.daemon.client import Daemon, NoDaemonError, PageError, PageLimits, read_page
 from autoscaler.persistence.state_directory import DATABASE
 from autoscaler.persistence.store import Resumption, read_saved
 from autoscaler.rendering import history_lines
@@ -21,7 +21,7 @@ from autoscaler.web.site import HISTORIES
 
 T = TypeVar("T")
 
-__all__ = ["PageError", "Remembered", "remembered", "tripped"]
+__all__ = ["PageError", "RestoredHistories", "remembered", "tripped"]
 
 _NAMED = PageLimits(connect_seconds=5.0, silence_seconds=10.0, seconds=30.0)
 _BESIDE = PageLimits()
@@ -32,7 +32,7 @@ _NO_WAY_DOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RestoredHistories:
     """Histories by our clock, and where they are from."""
 
     histories: Mapping[str, History] = field(default_factory=dict)
@@ -89,7 +89,7 @@ def tripped(config: Config, now: float) -> Mapping[str, Trip]:
     }
 
 
-def remembered(config: Config, asked: Daemon | None) -> Remembered:
+def remembered(config: Config, asked: Daemon | None) -> RestoredHistories:
     """Return the histories of the configuration's targets.
 
     They are those of the daemon that is ``asked``; raises PageError if it does not answer.  Without
@@ -106,7 +106,7 @@ def remembered(config: Config, asked: Daemon | None) -> Remembered:
             if found.histories:
                 return found
             passed_over.extend(found.reasons)
-        except NobodyListensError as error:
+        except NoDaemonError as error:
             no_daemon = str(error)
         except PageError as error:
             passed_over.append(str(error))
@@ -148,7 +148,7 @@ def of_cluster(resumption: Resumption, cluster: str) -> Resumption:
     return replace(resumption, histories=histories, undecided=undecided)
 
 
-def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: PageLimits) -> Remembered:
+def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: PageLimits) -> RestoredHistories:
     keys = {target.key for target in targets}
     asked = clock.wall()
     try:
@@ -157,16 +157,16 @@ def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: PageLimits) ->
         raise PageError(f"{daemon} is not understood: {error}") from None
     histories = shown.by_our_clock(asked, clock.wall())
     if not histories:
-        return Remembered(reasons=(f"{daemon} knows none of the targets",))
+        return RestoredHistories(reasons=(f"{daemon} knows none of the targets",))
     after = "" if shown.leads else ", and does not lead now"
-    return Remembered(histories, f"{daemon} remembers", after)
+    return RestoredHistories(histories, f"{daemon} remembers", after)
 
 
-def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> Remembered:
+def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> RestoredHistories:
     reasons = (no_daemon, *passed_over) if no_daemon else passed_over
     directory = config.state_directory
     if directory is None:
-        return Remembered(reasons=(*reasons, "stateDirectory is null"))
+        return RestoredHistories(reasons=(*reasons, "stateDirectory is null"))
     found, path = read_saved(directory), directory / DATABASE
     if found is None:
         reason = f"there is no state in {directory}"
@@ -174,7 +174,7 @@ def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> R
         reason = found
     elif histories := known_of(config.targets, of_cluster(found, config.first_cluster)):
         after = f" when it was last saved, at {rfc3339(found.saved_at)}"
-        return Remembered(histories, f"{path} held", after, no_daemon, passed_over)
+        return RestoredHistories(histories, f"{path} held", after, no_daemon, passed_over)
     else:
         reason = f"{path} knows none of the targets"
-    return Remembered(reasons=(*reasons, reason))
+    return RestoredHistories(reasons=(*reasons, reason))

@@ -26,9 +26,9 @@ from autoscaler.core.status import SCALE_DOWN_HELD
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration, rfc3339
-from autoscaler.core.writes import Superseded, Written
+from autoscaler.core.writes import AcceptedWrite, WriteConflict
 from autoscaler.rendering import wording
-from autoscaler.rendering.answers import Decided, Metric
+from autoscaler.rendering.answers import Metric, TargetDecision
 from autoscaler.rendering.record import WRITTEN, decided, decision_metric, stages_of
 from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import BreakerNews, Reporter, SyncSummary
@@ -41,7 +41,7 @@ _MOST_CAUSES = 10
 """So many causes have a summary of their own each minute."""
 _MOST_NAMES = 5
 
-_FIELDS = Decided.model_fields.keys() - {
+_FIELDS = TargetDecision.model_fields.keys() - {
     *("time", "message", "metrics", "min_replicas", "max_replicas", "hpa")
 }
 _METRIC_FIELDS = {*Metric.model_fields, "usage", "request", "total", "failed", "error"}
@@ -58,7 +58,7 @@ FAILURES, QUIET = Pace(3, 1800.0), Pace(10, 600.0)
 """Of failures; and of what is as it should be, and may come and go all day with the load."""
 
 
-class _Telling(NamedTuple):
+class _StateMessage(NamedTuple):
     """How the log tells of a state."""
 
     trouble: str = ""
@@ -72,18 +72,18 @@ class _Telling(NamedTuple):
 
 
 _TELLING = {
-    State.FAILING: _Telling("failing", "recovered after", FAILURES),
-    State.CONTESTED: _Telling("not written to", "written to again after"),
-    State.SHADOW: _Telling(ended="live after", pace=QUIET),
-    State.CONTROLLED: _Telling(ended="live after"),
-    State.PAUSED: _Telling(ended="no longer paused, after", pace=QUIET),
-    State.IDLE: _Telling(ended="awake after", pace=QUIET),
-    State.AT_MAXIMUM: _Telling(pace=QUIET),
-    State.LIMITED: _Telling(pace=QUIET),
-    State.HELD: _Telling(pace=QUIET, begins=False),
-    State.STABILIZING: _Telling(pace=QUIET, begins=False),
-    State.DISABLED: _Telling(),
-    State.OK: _Telling(begins=False),
+    State.FAILING: _StateMessage("failing", "recovered after", FAILURES),
+    State.CONTESTED: _StateMessage("not written to", "written to again after"),
+    State.SHADOW: _StateMessage(ended="live after", pace=QUIET),
+    State.CONTROLLED: _StateMessage(ended="live after"),
+    State.PAUSED: _StateMessage(ended="no longer paused, after", pace=QUIET),
+    State.IDLE: _StateMessage(ended="awake after", pace=QUIET),
+    State.AT_MAXIMUM: _StateMessage(pace=QUIET),
+    State.LIMITED: _StateMessage(pace=QUIET),
+    State.HELD: _StateMessage(pace=QUIET, begins=False),
+    State.STABILIZING: _StateMessage(pace=QUIET, begins=False),
+    State.DISABLED: _StateMessage(),
+    State.OK: _StateMessage(begins=False),
 }
 _STOPPED = {State.PAUSED, State.DISABLED}
 """States in which a target that was idle does not wake up."""
@@ -250,9 +250,9 @@ class LogReporter(Reporter):
         change = self._states.note(target, state, cause, decision.time)
         self._log_news(target, decision)
         logged, level = change is not None and change.logged, logging.DEBUG
-        if isinstance(result.write, Superseded) or (logged and _TELLING[state].trouble):
+        if isinstance(result.write, WriteConflict) or (logged and _TELLING[state].trouble):
             level = logging.WARNING
-        elif logged or isinstance(result.write, Written):
+        elif logged or isinstance(result.write, AcceptedWrite):
             level = logging.INFO
         if self._log.is_enabled_for(level):
             self._log.log(level, "sync", **_fields(result, state, change))
@@ -421,7 +421,7 @@ def _fields(result: SyncResult, state: State, change: StateChange | None) -> dic
     }
 
 
-def _ended(record: Decided, state: State, change: StateChange) -> str:
+def _ended(record: TargetDecision, state: State, change: StateChange) -> str:
     """Return what a change is the end of; empty where the new state says enough."""
     before, lasted = change.before, duration(change.seconds or 0.0)
     if before in {None, State.OK, state} or _TELLING[state].trouble or change.seconds is None:

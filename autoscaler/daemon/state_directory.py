@@ -22,7 +22,7 @@ from autoscaler.persistence.state_directory import DAEMON_LOCK, HeldError, Unusa
 from autoscaler.persistence.store import SqliteHistoryStore, releases
 from autoscaler.sync.ports import HistoryStore, NoHistoryStore
 from autoscaler.telemetry.metrics import Metrics
-from autoscaler.transport.deadline import Deadline, Expired
+from autoscaler.transport.deadline import Deadline, DeadlineExceededError
 
 _TRY_SECONDS = 0.5
 _DISK_SECONDS = 20.0
@@ -45,7 +45,7 @@ def await_turn(
         except HeldError as error:
             waits(error.holder)
             stop.wait(_TRY_SECONDS)
-        except (UnusableError, Expired):
+        except (UnusableError, DeadlineExceededError):
             return True
         else:
             stack.callback(os.close, locked)

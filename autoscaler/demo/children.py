@@ -94,7 +94,7 @@ class Child:
         return DemoError(f"{sentence}. The last lines of {whose} log:\n{tail}")
 
 
-class Ticking:
+class PeriodicTask:
     """Calls `_tick` every so many seconds on a thread, inside a `with` statement."""
 
     def __init__(self, seconds: float) -> None:

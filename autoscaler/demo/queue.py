@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from autoscaler import clock
-from autoscaler.demo.children import Ticking
+from autoscaler.demo.children import PeriodicTask
 from autoscaler.demo.story import CPU, LOAD, METRIC, QUEUE, WEB, Story, loads, web_cores
 
 _TICK = 0.25
@@ -50,7 +50,7 @@ def step(story: Story, state: QueueState, elapsed: float, workers: Workers) -> Q
     )
 
 
-class RunningQueue(Ticking):
+class RunningQueue(PeriodicTask):
     """Runs the simulation in real time in a thread, from `begin` on, inside a `with` statement.
 
     ``workers`` returns the workers, or None while they are unknown: then only the time changes.
@@ -140,7 +140,7 @@ class Exporter:
         self._pods = set(cores)
 
 
-class Traffic(Ticking):
+class Traffic(PeriodicTask):
     """Publishes the load of all services inside a `with` statement.
 
     It is this share of that of the only cluster.  ``pods`` returns the running pods of a

@@ -20,8 +20,8 @@ from autoscaler.transport.answers import (
     MIB,
     Answer,
     AnswerMemory,
+    DocumentTooLargeError,
     NoMemory,
-    TooMuch,
     UnexpectedEncoding,
     check_encoding,
     is_success,
@@ -237,14 +237,14 @@ class Api:
             return self._unread(answer.unread)
         try:
             document = answer.parse(answer.body)
-        except (TooMuch, NoMemory) as error:
+        except (DocumentTooLargeError, NoMemory) as error:
             return self._unread(error)
         except (ValueError, RecursionError):
             kind = answer.headers.get("Content-Type", "no Content-Type")
             return malformed(self.server, f"something that is not JSON ({kind})")
         if not isinstance(document, dict):
             return malformed(self.server, "JSON that is not an object")
-        kept = _KeptDocument(document)
+        kept = _ReleasableDocument(document)
         answer.keep(kept)
         return kept
 
@@ -282,7 +282,7 @@ def _address(url: str) -> tuple[object, ...]:
     return parts.scheme, parts.hostname, port, parts.path
 
 
-class _KeptDocument(dict[str, object]):
+class _ReleasableDocument(dict[str, object]):
     """A JSON object that tells when it is freed, as a plain dict cannot."""
 
 

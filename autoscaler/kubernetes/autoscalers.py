@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from autoscaler import clock
 from autoscaler.config import to_core
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
-from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus, Unchecked
+from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus, UncheckedControl
 from autoscaler.core.spec import SOURCES, HorizontalPodAutoscalerSpec, ScaleTargetRef
 from autoscaler.core.status import SCALING_ACTIVE
 from autoscaler.core.text import printable
@@ -35,7 +35,7 @@ _Name = tuple[str, str]
 """Namespace and name of a HorizontalPodAutoscaler."""
 
 
-class _Listed(NamedTuple):
+class _HpaTarget(NamedTuple):
     """What a HorizontalPodAutoscaler controls, its name for messages, and all of it if wanted."""
 
     controlled: Controlled
@@ -59,8 +59,8 @@ class AutoscalerCache(Cache):
         self.listed = False
         """Whether there was a list."""
         self._wanted = wanted or (lambda _: False)
-        self._listing: dict[_Name, _Listed] = {}
-        self._entries: dict[_Name, _Listed] = {}
+        self._listing: dict[_Name, _HpaTarget] = {}
+        self._entries: dict[_Name, _HpaTarget] = {}
         self._words: dict[Controlled, dict[_Name, str]] = {}
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
@@ -116,13 +116,13 @@ class AutoscalerCache(Cache):
     def clear(self) -> None:
         """Keep what is known, as over a restart (`History.controller`): not to write is safe."""
 
-    def _read(self, obj: JsonObject) -> tuple[_Name, _Listed]:
+    def _read(self, obj: JsonObject) -> tuple[_Name, _HpaTarget]:
         name, entry = _read(obj)
         if self._wanted(entry.controlled):
             entry = entry._replace(hpa=hpa_of(obj, clock.wall()))
         return name, entry
 
-    def _put(self, name: _Name, entry: _Listed | None, before: _Listed | None = None) -> None:
+    def _put(self, name: _Name, entry: _HpaTarget | None, before: _HpaTarget | None = None) -> None:
         old = self._entries.pop(name, None)
         if old is not None:
             words = self._words[old.controlled]
@@ -163,11 +163,11 @@ class ListedAutoscalers:
         self._observer = observer
         self.forbidden: list[str] = []
 
-    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | UncheckedControl | None:
         """Return who controls an object; None without one, Unchecked where none can be listed."""
         listed = self._by_namespace[namespace]
         if isinstance(listed, Failure):
-            return Unchecked(listed.message)
+            return UncheckedControl(listed.message)
         return listed.controller(namespace, ref)
 
     def hpa(self, namespace: str, ref: ScaleTargetRef) -> Hpa | None:
@@ -202,7 +202,7 @@ class ListedAutoscalers:
         return listed
 
 
-def _read(obj: JsonObject) -> tuple[_Name, _Listed]:
+def _read(obj: JsonObject) -> tuple[_Name, _HpaTarget]:
     metadata, target = obj["metadata"], obj["spec"]["scaleTargetRef"]
     namespace, name = metadata["namespace"], metadata["name"]
     group = target.get("apiVersion", "").rpartition("/")[0]
@@ -211,7 +211,7 @@ def _read(obj: JsonObject) -> tuple[_Name, _Listed]:
         isinstance(text, str) and len(text) <= _LONGEST_NAME for text in (*controlled, name)
     ):
         raise ValueError("a name is no text, or too long")
-    return (namespace, name), _Listed(controlled, words_of(metadata))
+    return (namespace, name), _HpaTarget(controlled, words_of(metadata))
 
 
 def words_of(metadata: JsonObject) -> str:

@@ -17,7 +17,7 @@ from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
 from autoscaler.kubernetes import exec_plugin
 from autoscaler.kubernetes.failures import Failure
 from autoscaler.transport.credentials import SecretError, SecretFile, check_characters
-from autoscaler.transport.deadline import Deadline, Expired, cuttable
+from autoscaler.transport.deadline import Deadline, DeadlineExceededError, cuttable
 from autoscaler.transport.redaction import Redactor, credentials_of
 
 _FRESH_SECONDS = 1.0
@@ -140,7 +140,7 @@ class Credentials:
         """Do what one thread at a time does, and wait for its end until the deadline."""
         left = deadline - clock.monotonic()
         if self._takes_long:
-            with suppress(Expired):
+            with suppress(DeadlineExceededError):
                 self._plugin.run(max(_SHORTEST_WAIT, left), work)
         elif self._busy.acquire(timeout=max(0.0, left)):
             try:

@@ -18,7 +18,7 @@ _NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 
 @dataclass(frozen=True, slots=True)
-class Involved:
+class InvolvedObject:
     """The object that an Event is about; ``uid`` is empty where it is not known."""
 
     api_version: str
@@ -32,7 +32,7 @@ class Involved:
 class Occurrences:
     """Something that happened to an object, once or repeatedly; the instants are Unix seconds."""
 
-    involved: Involved
+    involved: InvolvedObject
     type: str
     reason: str
     message: str
@@ -45,7 +45,7 @@ class Occurrences:
     """When it happened last, by `clock.monotonic`."""
 
 
-class Fate(Enum):
+class EventOutcome(Enum):
     """The outcome of writing an Event."""
 
     WRITTEN = "it is in the cluster"
@@ -55,10 +55,10 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class EventResult:
     """The fate of an Event, why, and the seconds that the server asks to wait, if any."""
 
-    fate: Fate
+    fate: EventOutcome
     message: str = ""
     retry_after: float | None = None
 
@@ -70,10 +70,10 @@ class Events:
         self._api = api
         self._last_number = 0
 
-    def write(self, happened: Occurrences, deadline: float) -> Sent:
+    def write(self, happened: Occurrences, deadline: float) -> EventResult:
         """Create the Event, or update that of its name; nothing while a 429 holds us back."""
         if self._api.retrier.held:
-            return Sent(Fate.LATER, "the API server is short of room")
+            return EventResult(EventOutcome.LATER, "the API server is short of room")
         involved, until = happened.involved, min(deadline, clock.monotonic() + _REQUEST_SECONDS)
         changing = {
             "message": printable(happened.message, _LONGEST_MESSAGE),
@@ -102,14 +102,14 @@ class Events:
         return of[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
 
 
-def _sent(answer: JsonObject | Failure) -> Sent:
+def _sent(answer: JsonObject | Failure) -> EventResult:
     if not isinstance(answer, Failure):
-        return Sent(Fate.WRITTEN)
+        return EventResult(EventOutcome.WRITTEN)
     if answer.status == 403 and answer.cause != _NAMESPACE_TERMINATING:
-        return Sent(Fate.FORBIDDEN, answer.message)
+        return EventResult(EventOutcome.FORBIDDEN, answer.message)
     lasting = 400 <= answer.status < 500 and answer.status not in {401, 429}
-    fate = Fate.DROPPED if lasting else Fate.LATER
-    return Sent(fate, answer.message, answer.retry_after)
+    fate = EventOutcome.DROPPED if lasting else EventOutcome.LATER
+    return EventResult(fate, answer.message, answer.retry_after)
 
 
 def _event(happened: Occurrences, name: str) -> JsonObject:

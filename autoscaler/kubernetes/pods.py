@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from sys import intern
 
 from autoscaler import quantities
-from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Unavailable
+from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, ReadFailure
 from autoscaler.core.selectors import parse
 from autoscaler.core.spec import ConditionStatus, LabelSelector, Operator
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of, read_list
@@ -320,13 +320,13 @@ class PodCache(Cache):
 
 def list_pods(
     api: Api, namespace: str, selector: str, deadline: float, *, page_size: int = _PAGE
-) -> tuple[Pod, ...] | Unavailable:
+) -> tuple[Pod, ...] | ReadFailure:
     """List the pods that match, all of one resourceVersion."""
     pods = _list(api, namespace, selector, deadline, page_size)
     if isinstance(pods, Failure) and pods.status == _GONE:
         # A later page came too late for its resourceVersion, which a list in one page cannot.
         pods = _list(api, namespace, selector, deadline, 0)
-    return Unavailable(pods.message) if isinstance(pods, Failure) else tuple(pods)
+    return ReadFailure(pods.message) if isinstance(pods, Failure) else tuple(pods)
 
 
 def _list(

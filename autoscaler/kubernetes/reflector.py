@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from autoscaler import clock
-from autoscaler.core.observation import Unavailable
+from autoscaler.core.observation import ReadFailure
 from autoscaler.core.text import rfc3339
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.failures import Failure
@@ -109,7 +109,7 @@ class Reflector(Generic[CacheT]):
         self._pause_after_defect = GrowingPause(timings.longest_pause, timings.refused_pause)
         self._ended = threading.Event()
         self._relist_requested = threading.Event()
-        self._distrusted: Unavailable | None = None
+        self._distrusted: ReadFailure | None = None
         """Why the cache does not count before a list that begins from now on."""
         self._opened_since_refusal = False
         """Whether a watch has been open since the last confirmed refusal."""
@@ -146,11 +146,11 @@ class Reflector(Generic[CacheT]):
 
     def distrust(self, why: str) -> None:
         """Let the cache not count before it has been listed anew, and request that."""
-        self._distrusted = Unavailable(f"{self.cache.name} is being listed anew: {why}")
+        self._distrusted = ReadFailure(f"{self.cache.name} is being listed anew: {why}")
         self.relist()
 
     @property
-    def distrusted(self) -> Unavailable | None:
+    def distrusted(self) -> ReadFailure | None:
         """Why the cache does not count now, although it was listed; None while it does."""
         return self._distrusted if self.state is WatchState.SYNCED else None
 
@@ -177,7 +177,7 @@ class Reflector(Generic[CacheT]):
         return None if first is None else rfc3339(first.wall + self._first_refusal_confirmed_after)
 
     @property
-    def stale_reason(self) -> Unavailable | None:
+    def stale_reason(self) -> ReadFailure | None:
         """Why the cache is too old to trust; None while it is not."""
         if self.distrusted is not None:
             return self.distrusted
@@ -185,7 +185,7 @@ class Reflector(Generic[CacheT]):
         if outage is None or not self.is_behind(self._timings.trusted):
             return None
         since = f"the watch of {self.cache.name} is broken since {rfc3339(outage.wall)}"
-        return Unavailable(f"{since}: {outage.reason}")
+        return ReadFailure(f"{since}: {outage.reason}")
 
     def _run(self) -> None:
         try:

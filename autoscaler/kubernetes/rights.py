@@ -50,7 +50,7 @@ class Right:
     name: str = ""
 
 
-class LackedRight(NamedTuple):
+class MissingRight(NamedTuple):
     """A sentence on a right that is missing, its resource, and whether writes need it."""
 
     sentence: str
@@ -120,13 +120,13 @@ def missing_rights(
     *,
     events: bool,
     deadline: float,
-) -> list[LackedRight]:
+) -> list[MissingRight]:
     """Return each kind of right that is lacked, as known by the ``deadline``."""
     resources = _resources(api, targets, deadline) if targets else []
     return lacking(api, rights_needed(targets, resources, lease, events=events), deadline)
 
 
-def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[LackedRight]:
+def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[MissingRight]:
     """Return those of some rights that are lacked, as known by the ``deadline``."""
     review = _Reviews(api, deadline)
     lacked: list[Right] = []
@@ -197,7 +197,7 @@ class _Reviews:
         raise _NotReviewedError
 
 
-def _sentences(lacked: Sequence[Right]) -> Iterator[LackedRight]:
+def _sentences(lacked: Sequence[Right]) -> Iterator[MissingRight]:
     """Yield a sentence for all verbs of a resource that are lacked in the same namespaces."""
     alike: dict[Right, list[str]] = defaultdict(list)
     for right in lacked:
@@ -210,7 +210,7 @@ def _sentences(lacked: Sequence[Right]) -> Iterator[LackedRight]:
         sentence = f"{what}: {right.otherwise}; {right.manifest} grants it"
         is_scale = subresource == "scale" and "update" in verbs
         is_lease = plural == "leases" and not _LEASE_VERBS.isdisjoint(verbs)
-        yield LackedRight(sentence, right.resource, is_scale or is_lease)
+        yield MissingRight(sentence, right.resource, is_scale or is_lease)
 
 
 def _where(namespaces: Sequence[str] | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from sys import intern
 
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import FIELD_MANAGER
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject
@@ -52,7 +52,7 @@ class ScaleCache(Cache):
 
     # -- for readers -----------------------------------------------------------------------
 
-    def cached(self, namespace: str, name: str) -> Scale | Unavailable | None:
+    def cached(self, namespace: str, name: str) -> Scale | ReadFailure | None:
         """Return a scale; None where it must be read directly."""
         key = (namespace, name)
         with self._lock:
@@ -63,7 +63,7 @@ class ScaleCache(Cache):
             resource = self._resource
         if resource is None:
             return None
-        return Unavailable(f'{resource.qualified} "{name}" not found in namespace "{namespace}"')
+        return ReadFailure(f'{resource.qualified} "{name}" not found in namespace "{namespace}"')
 
     def put(self, namespace: str, name: str, scale: Scale) -> None:
         """Add a scale that the server returned for our own write.

@@ -6,16 +6,16 @@ from functools import partial
 from threading import Lock
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import (
     FIELD_MANAGER,
-    NotWritten,
-    NotWrittenReason,
-    Superseded,
-    WriteFailed,
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteFailure,
     WriteOutcome,
-    Written,
 )
 from autoscaler.kubernetes.api import MALFORMED, MERGE_PATCH, Api, JsonObject
 from autoscaler.kubernetes.discovery import (
@@ -61,25 +61,25 @@ class Scales:
         """The topics on which the observer was told something."""
         self.kinds = ScalableKinds(api)
 
-    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | Unavailable:
+    def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | ReadFailure:
         """Read the scale; the message of Unavailable names the object and the cause."""
         again = False
         while True:
             resource = self.kinds.find(ref, deadline, again=again)
             if isinstance(resource, Failure):
-                return Unavailable(resource.message)
+                return ReadFailure(resource.message)
             path = f"{resource.path(namespace, ref.name)}/scale"
             scale = scale_of(self.api.get(path, deadline), self.api.server)
             if isinstance(scale, Scale):
                 return scale
             if again or scale.status != 404 or scale.missing:
-                return Unavailable(in_namespace(scale, namespace))
+                return ReadFailure(in_namespace(scale, namespace))
             # The path is unknown: the version is no longer served, or the CRD is gone.
             again = True
 
     def read_annotated(
         self, namespace: str, ref: ScaleTargetRef, deadline: float, *, tells: bool = False
-    ) -> Scale | Unavailable:
+    ) -> Scale | ReadFailure:
         """Read the scale, and by a second request the object's annotations, as `annotations_of`.
 
         Where they may not be read the scale is without them, which the observer is told once if
@@ -87,17 +87,17 @@ class Scales:
         manager of `spec.replicas` too (semantics 6.7).
         """
         scale = self.read(namespace, ref, deadline)
-        if isinstance(scale, Unavailable):
+        if isinstance(scale, ReadFailure):
             return scale
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
-            return Unavailable(resource.message)
+            return ReadFailure(resource.message)
         # Listed by its name, since to list is the right that a watch needs too.
         named = {"fieldSelector": f"metadata.name={ref.name}"}
         answer = self.api.get(resource.path(namespace), deadline, named)
         if isinstance(answer, Failure):
             if answer.status not in _REFUSALS:
-                return Unavailable(answer.message)
+                return ReadFailure(answer.message)
             if tells:
                 unknown = "it is not known whether annotations pause a target"
                 self.tell_once("annotations", f"{unknown}: {answer.message}")
@@ -106,7 +106,7 @@ class Scales:
             objects = answer["items"]
             annotations = annotations_of(objects[0]["metadata"]) if objects else ()
         except MALFORMED:
-            return Unavailable(malformed(self.api.server, f"no list of {resource.plural}").message)
+            return ReadFailure(malformed(self.api.server, f"no list of {resource.plural}").message)
         at_zero = objects and scale.spec_replicas == 0
         manager = manager_of(objects[0], REPLICAS) if at_zero else scale.replicas_by
         return replace(scale, annotations=annotations, replicas_by=manager)
@@ -142,7 +142,7 @@ class Scales:
         """Set the replicas, if they are still those of ``scale``; see `_ScaleWrite`."""
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
-            return WriteFailed(resource.message)
+            return WriteFailure(resource.message)
         return _ScaleWrite(self, resource, (namespace, ref.name), scale, replicas, deadline).run()
 
     def tell_once(self, topic: str, sentence: str) -> None:
@@ -190,7 +190,7 @@ class _ScaleWrite:
         if not isinstance(outcome, Failure):
             return outcome
         if not self._uncertain:
-            return WriteFailed(in_namespace(outcome, self.place[0]))
+            return WriteFailure(in_namespace(outcome, self.place[0]))
         # Also after a stop: one read, no new try.
         seen = self._read()
         if isinstance(seen, Failure | None):
@@ -199,7 +199,7 @@ class _ScaleWrite:
                 known = "it is not known whether the write landed"
             # The request may still be applied.
             message = f"{outcome.message}; {known}"
-            return WriteFailed(message, unknown=True, resource_version=self._version)
+            return WriteFailure(message, unknown=True, resource_version=self._version)
         return seen
 
     def _once(self) -> WriteOutcome | Failure:
@@ -219,7 +219,7 @@ class _ScaleWrite:
         # A quarter of the time, at most 1 s, is left to read.
         until = self.deadline - min(1.0, (self.deadline - now) / 4)
         answer = scale_of(self._send(min(until, may_write_until)), self.scales.api.server)
-        return Written(answer) if isinstance(answer, Scale) else self._failed(answer)
+        return AcceptedWrite(answer) if isinstance(answer, Scale) else self._failed(answer)
 
     def _send(self, until: float) -> JsonObject | Failure:
         """Send one try.
@@ -271,7 +271,7 @@ class _ScaleWrite:
         """Return the outcome of a write that may not be tried, or not again."""
         if self._uncertain:
             return Failure("this process does not lead any more")
-        return NotWritten(NotWrittenReason.NOT_LEADING)
+        return SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
     def _read(self) -> WriteOutcome | Failure | None:
         """Return what the scale means as it is now; None if the count may still be written."""
@@ -283,5 +283,5 @@ class _ScaleWrite:
         if seen.spec_replicas == self.decided_on.spec_replicas:
             return None
         if seen.spec_replicas == self.replicas and self._uncertain:
-            return Written(seen)
-        return Superseded(seen, uncertain=self._uncertain)
+            return AcceptedWrite(seen)
+        return WriteConflict(seen, uncertain=self._uncertain)

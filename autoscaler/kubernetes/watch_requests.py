@@ -14,7 +14,7 @@ from autoscaler import clock
 from autoscaler.kubernetes.api import MALFORMED, MOST_BYTES, MOST_MEMORY, Api, JsonObject, read_list
 from autoscaler.kubernetes.failures import Failure, malformed
 from autoscaler.token_bucket import TokenBucket
-from autoscaler.transport.answers import LineTooLong, TooMuch, lines_of, parse
+from autoscaler.transport.answers import DocumentTooLargeError, LineTooLong, lines_of, parse
 from autoscaler.transport.network_errors import RAISED
 
 _SHORTEST_TIMEOUT = 0.001
@@ -370,7 +370,7 @@ class WatchRequests:
         except OverBudgetError as error:
             outcome.version = None
             return self._too_much(error)
-        except (TooMuch, *MALFORMED) as error:
+        except (DocumentTooLargeError, *MALFORMED) as error:
             outcome.version = None
             return self._unreadable("watch event", error)
         outcome.version = version

@@ -7,11 +7,17 @@ from functools import partial
 from typing import Any
 
 from autoscaler import clock
-from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.observation import Hpa, Pod, ReadFailure, Scale, UncheckedControl
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration
-from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
+from autoscaler.core.writes import (
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteOutcome,
+)
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, Controlled, ListedAutoscalers
 from autoscaler.kubernetes.election import NEVER
@@ -185,7 +191,7 @@ class WatchedCluster:
 
     # -- scales ----------------------------------------------------------------------------
 
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
         """Return the scale as the watch shows it; None where it must be read directly.
 
         Unavailable: the object does not exist, the watch is broken for too long, or the other
@@ -198,7 +204,7 @@ class WatchedCluster:
             return missing
         return watch.stale_reason or watch.cache.cached(namespace, ref.name)
 
-    def _autoscalers_missing(self, namespace: str) -> Unavailable | None:
+    def _autoscalers_missing(self, namespace: str) -> ReadFailure | None:
         """Return why nothing can be decided before the other autoscalers were listed once."""
         watch = self._autoscaler_watches.find(namespace)
         if self._closed or watch is None:
@@ -214,7 +220,7 @@ class WatchedCluster:
                 "; an API server that has just started may refuse it for a moment, so unless it "
                 f"is listed nothing is decided here before {confirmed_at}"
             )
-        return Unavailable(f"the list of {watch.cache.name} is not there yet{why}")
+        return ReadFailure(f"the list of {watch.cache.name} is not there yet{why}")
 
     def _scale_watch_of(self, namespace: str, ref: ScaleTargetRef) -> Reflector[ScaleCache] | None:
         watches = self._scale_watches.get((ref.api_version, ref.kind))
@@ -226,7 +232,9 @@ class WatchedCluster:
         synced = watch is not None and watch.state is WatchState.SYNCED and not self._closed
         return watch if synced else None
 
-    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def cached_controller(
+        self, namespace: str, ref: ScaleTargetRef
+    ) -> str | UncheckedControl | None:
         """Return the name of a HorizontalPodAutoscaler of the object; None without one.
 
         While the watch of them is broken, those that existed last count as existing; while it is
@@ -239,7 +247,9 @@ class WatchedCluster:
         why = watch.reason or f"the list of {watch.cache.name} is not there yet"
         listed = [watch, *watches.covering(namespace)]
         last = next((each.cache for each in listed if each.cache.listed), None)
-        return Unchecked(why, None if last is None else last.controller(namespace, ref) or "")
+        return UncheckedControl(
+            why, None if last is None else last.controller(namespace, ref) or ""
+        )
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
         """Return the HPA of an object as the watch shows it (`AutoscalerCache.hpa`)."""
@@ -250,7 +260,7 @@ class WatchedCluster:
 
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
-    ) -> Scale | Unavailable:
+    ) -> Scale | ReadFailure:
         """Read the scale, with its annotations unless the kind cannot be watched at all."""
         watch = self._scale_watch_of(namespace, ref)
         if watch is None or watch.state is WatchState.REFUSED or self._closed:
@@ -263,7 +273,7 @@ class WatchedCluster:
         """Write as `Scales.write` does, and add the server's answer to the cache."""
         outcome = self._scales.write(namespace, ref, scale, replicas, deadline)
         watches = self._scale_watches.get((ref.api_version, ref.kind))
-        if watches is not None and isinstance(outcome, Written | Superseded):
+        if watches is not None and isinstance(outcome, AcceptedWrite | WriteConflict):
             for watch in watches.covering(namespace):
                 watch.cache.put(namespace, ref.name, outcome.scale)
         return outcome
@@ -400,7 +410,9 @@ class UncachedCluster:
 
     cached_pods = listing_anew = cached_scale
 
-    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def cached_controller(
+        self, namespace: str, ref: ScaleTargetRef
+    ) -> str | UncheckedControl | None:
         """Return who controls an object, as it was listed."""
         return None if self._others is None else self._others.controller(namespace, ref)
 
@@ -410,10 +422,10 @@ class UncachedCluster:
 
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
-    ) -> Scale | Unavailable:
+    ) -> Scale | ReadFailure:
         """Read the scale with the object's annotations."""
         return self._scales.read_annotated(namespace, ref, deadline, tells=True)
 
-    def write_scale(self, *_: object) -> NotWritten:
+    def write_scale(self, *_: object) -> SkippedWrite:
         """Leave the scale as it is."""
-        return NotWritten(NotWrittenReason.PLANNED)
+        return SkippedWrite(SkippedWriteReason.PLANNED)

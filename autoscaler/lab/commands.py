@@ -7,7 +7,7 @@ import typer
 
 from autoscaler.cli.command import command
 from autoscaler.cli.options import ONE_TARGET, ConfigFile, Output, flag, refuse, target_argument
-from autoscaler.lab.options import PolicyTestOptions, RehearsalOptions, ReportOptions, SearchOptions
+from autoscaler.lab.options import PolicyTestOptions, ReplayOptions, ReportOptions, SearchOptions
 
 
 @command(
@@ -26,7 +26,7 @@ def replay(
     ],
     output: Output = "text",
     *,
-    options: RehearsalOptions,
+    options: ReplayOptions,
     report: ReportOptions,
 ) -> int:
     """Replay a time that has passed as configurations would have gone through it.
@@ -41,7 +41,7 @@ def replay(
 
     Ctrl-C leaves what is done of one configuration.
 
-    Exit codes: 0 rehearsed, 1 some targets could not be, or it was interrupted, 2 bad
+    Exit codes: 0 replayed, 1 some targets could not be, or it was interrupted, 2 bad
     configuration or arguments.
     """
     from autoscaler.lab.replaying import replay as run
@@ -59,7 +59,7 @@ def tune(
     search: SearchOptions,
     output: Output = "text",
     *,
-    options: RehearsalOptions,
+    options: ReplayOptions,
     report: ReportOptions,
 ) -> int:
     """Search for better settings of one target, on its history.
@@ -67,11 +67,11 @@ def tune(
     It tells which candidates none is better than in shortage, replica-hours and changes together,
     and which one of them is preferred by the costs. They are chosen by the first half of the days
     and judged on the others, and the configuration as it is stands beside them. It needs optuna,
-    which requirements-rehearsal.lock has.
+    which requirements-tune.lock has.
 
     Ctrl-C leaves the best so far.
 
-    Exit codes: 0 searched, 1 the target could not be rehearsed, or it was interrupted, 2 bad
+    Exit codes: 0 searched, 1 the target could not be replayed, or it was interrupted, 2 bad
     configuration or arguments.
     """
     from autoscaler.lab.tuning import tune as run
@@ -115,10 +115,10 @@ def schema(
 
     from autoscaler.cli.json_schemas import CONFIGURATION, INCLUDED, json_schema
     from autoscaler.lab.policy_tests.settings import TESTS
-    from autoscaler.lab.rendering import RehearsalAnswer
+    from autoscaler.lab.rendering import ReplayAnswer
 
     refuse({"give one of --included, --tests and --replay": included + tests + replay > 1})
     of = INCLUDED if included else TESTS if tests else CONFIGURATION
-    found = RehearsalAnswer.model_json_schema() if replay else json_schema(of)
+    found = ReplayAnswer.model_json_schema() if replay else json_schema(of)
     typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     return 0

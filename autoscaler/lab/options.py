@@ -28,8 +28,8 @@ def _percentage(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class RehearsalOptions:
-    """Which targets are rehearsed, over which time, and with which data."""
+class ReplayOptions:
+    """Which targets are replayed, over which time, and with which data."""
 
     begin: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="When it begins, as `2d ago`.")

@@ -28,7 +28,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class OtherFile(Source):
+class MappingFile(Source):
     """A YAML file of one mapping, and what is wrong with its text."""
 
     value: dict[str, Value]
@@ -54,7 +54,7 @@ class OtherFile(Source):
             raise ConfigError(chosen(problems, file, more=False))
 
 
-def read_file(path: Path, form: str) -> OtherFile:
+def read_file(path: Path, form: str) -> MappingFile:
     """Read a YAML file of one mapping.  Raises ConfigError for one that cannot be read.
 
     ``form`` says in a sentence what the file holds.
@@ -79,4 +79,4 @@ def read_file(path: Path, form: str) -> OtherFile:
         raise ConfigError([*faults, syntax_problem(error, file, text)]) from None
     if not isinstance(value, dict):
         raise ConfigError([*faults, Problem(file, None, "", None, form)])
-    return OtherFile(path, text, value, faults)
+    return MappingFile(path, text, value, faults)

@@ -1,4 +1,4 @@
-"""A rehearsal as an answer: for `-o json` and for a report."""
+"""A replay as an answer: for `-o json` and for a report."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from pydantic import Field
 from autoscaler.core.text import duration
 from autoscaler.lab.engine.measures import DayCounts, Measures
 from autoscaler.lab.engine.outcome import TargetOutcome
-from autoscaler.lab.engine.rehearse import Rehearsal
+from autoscaler.lab.engine.replay import Replay
 from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence, Text
 
 
-class RehearsedChangeAnswer(AnswerModel):
+class ReplayedChangeAnswer(AnswerModel):
     """A change of the count."""
 
     time: ExactInstant
@@ -29,7 +29,7 @@ class ReasonAnswer(AnswerModel):
     text: Sentence
 
 
-class RehearsedLines(AnswerModel):
+class ReplayedLines(AnswerModel):
     """Lines over time, in parts that each last until the next.  Null where it is not known."""
 
     times: tuple[ExactInstant, ...]
@@ -54,7 +54,7 @@ class RehearsedLines(AnswerModel):
     """The count that there really was, at the end of the part."""
 
 
-class RehearsedTarget(AnswerModel):
+class ReplayedTarget(AnswerModel):
     """What became of one target."""
 
     target: Text
@@ -75,36 +75,36 @@ class RehearsedTarget(AnswerModel):
     """For so long a metric had no proposal."""
     censored_seconds: float
     """For so long the recorded pods were at their capacity: there may have been more work."""
-    changes: tuple[RehearsedChangeAnswer, ...]
+    changes: tuple[ReplayedChangeAnswer, ...]
     """The first ones."""
     unlisted_changes: int = 0
     """How many later changes are counted and not listed."""
     reasons: tuple[ReasonAnswer, ...]
-    lines: RehearsedLines
+    lines: ReplayedLines
 
 
-class RehearsalAnswer(AnswerModel):
-    """A rehearsal of some targets; those come first of which most changed."""
+class ReplayAnswer(AnswerModel):
+    """A replay of some targets; those come first of which most changed."""
 
     begin: ExactInstant = Field(alias="from")
     end: ExactInstant = Field(alias="to")
-    targets: tuple[RehearsedTarget, ...]
+    targets: tuple[ReplayedTarget, ...]
     refused: tuple[Sentence, ...] = ()
-    """The targets that could not be rehearsed, and why."""
+    """The targets that could not be replayed, and why."""
 
 
-def answer_of(rehearsal: Rehearsal) -> RehearsalAnswer:
-    """Return a rehearsal as an answer."""
-    return RehearsalAnswer(
-        begin=rehearsal.begin,
-        end=rehearsal.end,
-        targets=tuple(_target(rehearsal, one) for one in by_change(rehearsal.outcomes)),
-        refused=rehearsal.refused,
+def answer_of(replay: Replay) -> ReplayAnswer:
+    """Return a replay as an answer."""
+    return ReplayAnswer(
+        begin=replay.begin,
+        end=replay.end,
+        targets=tuple(_target(replay, one) for one in by_change(replay.outcomes)),
+        refused=replay.refused,
     )
 
 
 def by_change(outcomes: Iterable[TargetOutcome]) -> list[TargetOutcome]:
-    """Return outcomes, those that differ most from what really ran first."""
+    """Return outcomes, those that differ most from what actual first."""
 
     def changed(one: TargetOutcome) -> tuple[float, int]:
         ran = one.ran
@@ -114,16 +114,16 @@ def by_change(outcomes: Iterable[TargetOutcome]) -> list[TargetOutcome]:
     return sorted(outcomes, key=changed, reverse=True)
 
 
-def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
-    names = [name for name in RehearsedLines.model_fields if name != "times"]
+def _target(replay: Replay, one: TargetOutcome) -> ReplayedTarget:
+    names = [name for name in ReplayedLines.model_fields if name != "times"]
     lines = {name: tuple(getattr(part, name) for part in one.parts) for name in names}
-    same = {name: getattr(one, name) for name in RehearsedTarget.model_fields if hasattr(one, name)}
-    return RehearsedTarget(
+    same = {name: getattr(one, name) for name in ReplayedTarget.model_fields if hasattr(one, name)}
+    return ReplayedTarget(
         target=one.key,
-        models=dict(rehearsal.models.get(one.key, ())),
-        assumed=rehearsal.assumed.get(one.key, ()),
+        models=dict(replay.models.get(one.key, ())),
+        assumed=replay.assumed.get(one.key, ()),
         unlisted_changes=one.measures.changes - len(one.changes),
-        lines=RehearsedLines(times=tuple(part.begin for part in one.parts), **lines),
+        lines=ReplayedLines(times=tuple(part.begin for part in one.parts), **lines),
         **same,
     )
 
@@ -184,7 +184,7 @@ def measure_text(measure: MeasureText, value: float | None) -> str:
 
 
 def told_measures(measured: Sequence[Measures]) -> list[MeasureText]:
-    """Return the measures to be told of some rehearsals: those of a queue only if one has any."""
+    """Return the measures to be told of some replays: those of a queue only if one has any."""
     return [
         measure
         for measure in MEASURES

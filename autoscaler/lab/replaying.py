@@ -27,19 +27,19 @@ from autoscaler.lab.engine.measures import (
     total,
 )
 from autoscaler.lab.engine.outcome import Explain, TargetOutcome
-from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, own_reason, rehearse
-from autoscaler.lab.options import RehearsalOptions, ReportOptions
-from autoscaler.lab.rehearsing import plan_of, progress_bar
+from autoscaler.lab.engine.replay import Replay, ReplayPlan, own_reason, run_replay
+from autoscaler.lab.options import ReplayOptions, ReportOptions
 from autoscaler.lab.rendering import (
     MEASURES,
     MeasureText,
-    RehearsalAnswer,
-    RehearsedTarget,
+    ReplayAnswer,
+    ReplayedTarget,
     answer_of,
     day_counts_document,
     measure_text,
     told_measures,
 )
+from autoscaler.lab.replay_plan import plan_of, progress_bar
 from autoscaler.lab.report_page import ComparisonTable, refuse_to_overwrite, write_report
 from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.wording import counted
@@ -53,15 +53,15 @@ _ALL = "all targets"
 
 
 def replay(
-    files: Sequence[Path], options: RehearsalOptions, report: ReportOptions, *, as_json: bool
+    files: Sequence[Path], options: ReplayOptions, report: ReportOptions, *, as_json: bool
 ) -> int:
     """Replay the targets of configurations, and print what came of it; return the exit code.
 
-    The code is 1 if some could not be rehearsed, or an interrupt has ended it before its end.
+    The code is 1 if some could not be replayed, or an interrupt has ended it before its end.
     """
     refuse_to_overwrite(report)
     configs = [load(file, namespace_or_anywhere) for file in files]
-    done: list[Rehearsal] = []
+    done: list[Replay] = []
     with ExitStack() as stack:
         plans = [plan_of(configs[0], options, stack)]
         span = plans[0].begin, plans[0].end
@@ -70,22 +70,22 @@ def replay(
             few = len(plan.targets) <= _EXPLAINED_TARGETS
             explain: Explain = (lambda step: verdict(step.result)) if few else own_reason
             with progress_bar(plan.begin, plan.end, str(file)) as tell:
-                done.append(rehearse(plan, options.processes, tell, explain))
+                done.append(run_replay(plan, options.processes, tell, explain))
             if done[-1].end < plan.end:
                 break
     cut_short = done[-1].end < span[1]
     if len(files) == 1:
         _tell_one(answer_of(done[0]), f"Replay of {files[0].name}", report, as_json=as_json)
     elif cut_short:
-        raise CommandError("interrupted: what was not rehearsed to its end is not compared")
+        raise CommandError("interrupted: what was not replayed to its end is not compared")
     else:
         _ComparedFiles(files, plans, done).tell(report, as_json=as_json)
     if cut_short:
-        print(f"interrupted: rehearsed as far as {rfc3339(done[0].end)}", file=sys.stderr)
+        print(f"interrupted: replayed up to {rfc3339(done[0].end)}", file=sys.stderr)
     return 1 if cut_short or any(one.refused for one in done) else 0
 
 
-def _comparable(plans: Sequence[RehearsalPlan]) -> Sequence[RehearsalPlan]:
+def _comparable(plans: Sequence[ReplayPlan]) -> Sequence[ReplayPlan]:
     """Return several plans with what all have, and the demand in pods of the first one."""
     if len(plans) == 1:
         return plans
@@ -106,8 +106,8 @@ def _comparable(plans: Sequence[RehearsalPlan]) -> Sequence[RehearsalPlan]:
 # -- one ------------------------------------------------------------------------------------------
 
 
-def _tell_one(answer: RehearsalAnswer, title: str, report: ReportOptions, *, as_json: bool) -> None:
-    write_report({"rehearsed": answer}, title, report)
+def _tell_one(answer: ReplayAnswer, title: str, report: ReportOptions, *, as_json: bool) -> None:
+    write_report({"simulated": answer}, title, report)
     if not as_json:
         print_text("\n".join(lines_of(answer)))
         return
@@ -118,12 +118,12 @@ def _tell_one(answer: RehearsalAnswer, title: str, report: ReportOptions, *, as_
             print(f"{one.target}: the first {listed} are listed", file=sys.stderr)
 
 
-def lines_of(answer: RehearsalAnswer) -> Iterator[str]:
-    """Yield a rehearsal as text."""
+def lines_of(answer: ReplayAnswer) -> Iterator[str]:
+    """Yield a replay as text."""
     lasts = duration(answer.end - answer.begin)
     yield f"{rfc3339(answer.begin)} to {rfc3339(answer.end)}, {lasts}"
     for sentence in answer.refused:
-        yield f"not rehearsed: {sentence}"
+        yield f"not replayed: {sentence}"
     if len(answer.targets) > _IN_FULL:
         yield ""
         yield from _targets_table(answer.targets)
@@ -133,15 +133,15 @@ def lines_of(answer: RehearsalAnswer) -> Iterator[str]:
         yield from target_lines(target)
 
 
-def target_lines(one: RehearsedTarget) -> Iterator[str]:
-    """Yield what came of one target, beside what really ran."""
+def target_lines(one: ReplayedTarget) -> Iterator[str]:
+    """Yield what came of one target, beside what actual."""
     yield f"{one.target}: {one.first_replicas} -> {counted(one.last_replicas, 'replica')}"
     for name, model in one.models.items():
         yield f"{_GAP}load        {name} is {model}"
     for sentence in one.assumed:
         yield f"{_GAP}assumed     {sentence}"
     yield from (f"{_GAP}gaps        {sentence}" for sentence in _gaps(one))
-    rows = [("", "rehearsed", *(["really ran"] if one.ran else []), "")]
+    rows = [("", "simulated", *(["actual"] if one.ran else []), "")]
     measured = [of for of in (one.measures, one.ran) if of is not None]
     for measure in told_measures(measured):
         found = [measure_text(measure, getattr(of, measure.field)) for of in measured]
@@ -149,7 +149,7 @@ def target_lines(one: RehearsedTarget) -> Iterator[str]:
     yield from (f"{_GAP}{line}".rstrip() for line in aligned(rows, left={0, len(rows[0]) - 1}))
 
 
-def _gaps(one: RehearsedTarget) -> Iterator[str]:
+def _gaps(one: ReplayedTarget) -> Iterator[str]:
     if one.measures.gap_seconds:
         yield f"the demand is not known for {duration(one.measures.gap_seconds)}: not scored"
     if one.failed_seconds:
@@ -159,12 +159,12 @@ def _gaps(one: RehearsedTarget) -> Iterator[str]:
         yield f"the recorded pods were at their capacity for {lasts}: there may have been more work"
 
 
-def _targets_table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
+def _targets_table(targets: Sequence[ReplayedTarget]) -> Iterator[str]:
     """Yield a line for each target."""
     chosen = ("tau_under", "theta_under", "theta_over", "replica_hours", "changes")
     measures = [one for one in MEASURES if one.field in chosen]
     (of_hours,) = (one for one in measures if one.field == "replica_hours")
-    rows = [("TARGET", *(one.heading.upper() for one in measures), "RAN")]
+    rows = [("TARGET", *(one.heading.upper() for one in measures), "ACTUAL")]
     for target in targets:
         hours = measure_text(of_hours, None if target.ran is None else target.ran.replica_hours)
         cells = (measure_text(one, getattr(target.measures, one.field)) for one in measures)
@@ -177,11 +177,11 @@ def _targets_table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _ComparedFiles:
-    """The rehearsals of several files of one time, each of which is compared with the first."""
+    """The replays of several files of one time, each of which is compared with the first."""
 
     files: Sequence[Path]
-    plans: Sequence[RehearsalPlan]
-    done: Sequence[Rehearsal]
+    plans: Sequence[ReplayPlan]
+    done: Sequence[Replay]
 
     def tell(self, report: ReportOptions, *, as_json: bool) -> None:
         """Write the report, and print the comparison."""
@@ -193,7 +193,7 @@ class _ComparedFiles:
             print_text("\n".join(self._lines()))
 
     @cached_property
-    def _answers(self) -> Mapping[str, RehearsalAnswer]:
+    def _answers(self) -> Mapping[str, ReplayAnswer]:
         return {str(file): answer_of(one) for file, one in zip(self.files, self.done, strict=True)}
 
     def _lines(self) -> Iterator[str]:
@@ -206,7 +206,7 @@ class _ComparedFiles:
         for key, having in self._not_in_all().items():
             yield f"not compared: {key} is only in {' and '.join(having)}"
         for file, one in zip(files, self.done, strict=True):
-            yield from (f"not rehearsed: {file}: {sentence}" for sentence in one.refused)
+            yield from (f"not replayed: {file}: {sentence}" for sentence in one.refused)
         for file, groups in self._pairs():
             yield ""
             yield f"{files[0]} -> {file}"
@@ -260,7 +260,7 @@ class _ComparedFiles:
         return {
             "comparisons": comparisons,
             "notInAll": self._not_in_all(),
-            "rehearsals": {file: answer.document() for file, answer in self._answers.items()},
+            "replays": {file: answer.document() for file, answer in self._answers.items()},
         }
 
 

@@ -1,4 +1,4 @@
-"""A report of rehearsals: one HTML file that opens anywhere, also without a network.
+"""A report of replays: one HTML file that opens anywhere, also without a network.
 
 It has the charts and the style of the pages, and its data, in itself.
 """
@@ -21,8 +21,8 @@ from autoscaler.lab.options import ReportOptions
 from autoscaler.lab.rendering import (
     MEASURES,
     MeasureText,
-    RehearsalAnswer,
-    RehearsedTarget,
+    ReplayAnswer,
+    ReplayedTarget,
     measure_text,
     told_measures,
 )
@@ -35,7 +35,7 @@ _SCRIPTS = ("times.js", "charts.js", "report.js")
 _IMPORT = re.compile(r"^import .*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
-"""Of the lines of rehearsals, as report.js has them."""
+"""Of the lines of replays, as report.js has them."""
 _IN_INDEX = [
     one for one in MEASURES if one.field in {"tau_under", "theta_over", "replica_hours", "changes"}
 ]
@@ -48,7 +48,7 @@ _MOST_DRAWN = 500
 
 
 class ComparisonTable(NamedTuple):
-    """How the second of two rehearsals differs from the first, measure by measure.
+    """How the second of two replays differs from the first, measure by measure.
 
     A row has the measure, both values, their difference, the verdict, the days and the chance.
     """
@@ -58,15 +58,15 @@ class ComparisonTable(NamedTuple):
 
 
 def report_of(
-    rehearsals: Mapping[str, RehearsalAnswer],
+    replays: Mapping[str, ReplayAnswer],
     title: str,
     comparisons: Mapping[str, Sequence[ComparisonTable]] = MappingProxyType({}),
 ) -> str:
-    """Return the HTML of some rehearsals of one time, by their names, the first one first.
+    """Return the HTML of some replays of one time, by their names, the first one first.
 
     ``comparisons`` are by the key of a target; those of all targets together have an empty one.
     """
-    names, answers = list(rehearsals), list(rehearsals.values())
+    names, answers = list(replays), list(replays.values())
     sections = [
         _section(names, answers, target, comparisons.get(target.target, ()))
         for target in answers[0].targets
@@ -84,32 +84,32 @@ def report_of(
         "styles": Markup(_read("uplot/uPlot.min.css") + _read("pages.css")),  # noqa: S704 - our own
         "chart_library": Markup(_read("uplot/uPlot.iife.min.js")),  # noqa: S704 - our own
         "scripts": Markup(_bundled()),  # noqa: S704 - our own
-        "data": Markup(_data(rehearsals)),  # noqa: S704 - JSON without <
+        "data": Markup(_data(replays)),  # noqa: S704 - JSON without <
     }
     return environment().get_template("report.html").render(told)
 
 
-def _data(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
+def _data(replays: Mapping[str, ReplayAnswer]) -> str:
     """Return what is drawn as JSON that may stand within HTML."""
     found = []
-    for name, answer in rehearsals.items():
+    for name, answer in replays.items():
         targets = [
             one.model_copy(update={"changes": one.changes[:_MOST_DRAWN], "days": ()})
             for one in answer.targets
         ]
         drawn = answer.model_copy(update={"targets": tuple(targets)})
         found.append({"name": name, "answer": drawn.document()})
-    text = json.dumps({"rehearsals": found}, separators=(",", ":"))
+    text = json.dumps({"replays": found}, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def _section(
     names: Sequence[str],
-    answers: Sequence[RehearsalAnswer],
-    first: RehearsedTarget,
+    answers: Sequence[ReplayAnswer],
+    first: ReplayedTarget,
     comparisons: Sequence[ComparisonTable],
 ) -> dict[str, object]:
-    """Return what the template shows of a target that is ``first`` in the first rehearsal."""
+    """Return what the template shows of a target that is ``first`` in the first replay."""
     of_target = {
         name: one
         for name, answer in zip(names, answers, strict=True)
@@ -118,7 +118,7 @@ def _section(
     }
     measured = {name: one.measures for name, one in of_target.items()}
     if first.ran is not None:
-        measured["really ran"] = first.ran
+        measured["actual"] = first.ran
     told = told_measures(list(measured.values()))
     single = len(names) == 1
     changes = first.changes[:_MOST_LISTED] if single else ()
@@ -148,7 +148,7 @@ def _text(measure: MeasureText, measures: Measures) -> str:
     return measure_text(measure, getattr(measures, measure.field))
 
 
-def _notes(one: RehearsedTarget) -> Iterator[str]:
+def _notes(one: ReplayedTarget) -> Iterator[str]:
     """Yield how the load follows the count, what was assumed, and what is missing."""
     words = {
         "recorded": "is read as it was recorded, whatever the count",
@@ -189,7 +189,7 @@ def refuse_to_overwrite(options: ReportOptions) -> None:
 
 
 def write_report(
-    rehearsals: Mapping[str, RehearsalAnswer],
+    replays: Mapping[str, ReplayAnswer],
     title: str,
     options: ReportOptions,
     comparisons: Mapping[str, Sequence[ComparisonTable]] = MappingProxyType({}),
@@ -198,7 +198,7 @@ def write_report(
     if options.report is None:
         return
     try:
-        html = report_of(rehearsals, title, comparisons).encode(errors="replace")
+        html = report_of(replays, title, comparisons).encode(errors="replace")
         write_output(options.report, html)
     except OSError as error:
         raise CommandError(f"{options.report} cannot be written: {error.strerror}") from None

@@ -40,17 +40,17 @@ class Ramp(NamedTuple):
     times: int = 0
 
 
-class Omitted(NamedTuple):
+class OmittedSamples(NamedTuple):
     """So many times no sample."""
 
     times: int = 1
 
 
-class Stale(NamedTuple):
+class StaleMarker(NamedTuple):
     """A stale marker: the series ends."""
 
 
-Item: TypeAlias = Ramp | Omitted | Stale
+Item: TypeAlias = Ramp | OmittedSamples | StaleMarker
 
 
 class SeriesSamples(NamedTuple):
@@ -90,7 +90,7 @@ def samples_of(items: Iterable[Item]) -> SeriesSamples:
     values: list[float | None] = []
     for item in items:
         own = _count(item)
-        if not isinstance(item, Omitted):
+        if not isinstance(item, OmittedSamples):
             places.extend(range(count, count + own))
             values.extend(_values(item))
         count += own
@@ -100,11 +100,11 @@ def samples_of(items: Iterable[Item]) -> SeriesSamples:
 def _count(item: Item) -> int:
     if isinstance(item, Ramp):
         return item.times + 1
-    return item.times if isinstance(item, Omitted) else 1
+    return item.times if isinstance(item, OmittedSamples) else 1
 
 
-def _values(item: Ramp | Stale) -> Iterable[float | None]:
-    if isinstance(item, Stale):
+def _values(item: Ramp | StaleMarker) -> Iterable[float | None]:
+    if isinstance(item, StaleMarker):
         return [None]
     return accumulate(chain([item.value], repeat(item.step, item.times)))
 
@@ -116,10 +116,10 @@ def _item(text: str) -> Item:
             f"has {_shown(text)}, which is none of promtool's notation: {_advice(text)}"
         )
     if form["stale"]:
-        return Stale()
+        return StaleMarker()
     number = form["value"] or form["word"]
     if number is None:
-        return Omitted(int(form["omitted"] or 1))
+        return OmittedSamples(int(form["omitted"] or 1))
     step, times = form["step"] or form["word_step"], form["times"] or form["word_times"]
     return Ramp(_number(number), _number(step) if step else 0.0, int(times or 0))
 

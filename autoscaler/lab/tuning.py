@@ -27,19 +27,18 @@ from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.lab.engine.measures import A_DAY, LEAST_DAYS, Measures, total
-from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, rehearse
+from autoscaler.lab.engine.replay import Replay, ReplayPlan, run_replay
 from autoscaler.lab.engine.tuning import (
     Candidate,
     Choice,
     Preference,
-    Tuned,
+    TuningResult,
     TuningSpace,
     applied_to,
     settings_of,
 )
-from autoscaler.lab.options import RehearsalOptions, ReportOptions, SearchOptions
+from autoscaler.lab.options import ReplayOptions, ReportOptions, SearchOptions
 from autoscaler.lab.other_files import read_file
-from autoscaler.lab.rehearsing import chosen_targets, plan_of, progress_bar
 from autoscaler.lab.rendering import (
     MEASURES,
     MeasureText,
@@ -47,6 +46,7 @@ from autoscaler.lab.rendering import (
     day_counts_document,
     measure_text,
 )
+from autoscaler.lab.replay_plan import chosen_targets, plan_of, progress_bar
 from autoscaler.lab.report_page import refuse_to_overwrite, write_report
 from autoscaler.rendering.wording import counted
 
@@ -56,13 +56,13 @@ _CHOOSING_SHARE = 0.5
 """The part of the days by which candidates are searched and chosen: the more there are to judge on,
 the surer is the judgement."""
 _BATCH = 8
-"""So many candidates are rehearsed at a time, whatever the machine: the search stays the same."""
+"""So many candidates are replayed at a time, whatever the machine: the search stays the same."""
 
 
 def tune(
     name: str,
     file: Path,
-    options: RehearsalOptions,
+    options: ReplayOptions,
     search: SearchOptions,
     report: ReportOptions,
     *,
@@ -70,7 +70,7 @@ def tune(
 ) -> int:
     """Search for better settings of one target, and print them; return the exit code.
 
-    The code is 1 if the target cannot be rehearsed, or an interrupt has ended the search.
+    The code is 1 if the target cannot be replayed, or an interrupt has ended the search.
     """
     if options.targets:
         raise ArgumentError("the target stands before the options: --target does not go with tune")
@@ -82,11 +82,11 @@ def tune(
     with ExitStack() as stack:
         plan = _whole_days(plan_of(config, replace(options, targets=[target.key]), stack))
         plan = replace(plan, per_pod=plan.yardstick())
-        found = _Searching(plan, space, search).done(optuna, options.processes)
+        found = _Search(plan, space, search).done(optuna, options.processes)
         if report.report is not None:
             both = {
-                "as it is": answer_of(_rehearsal(plan, target)),
-                "tuned": answer_of(_rehearsal(plan, found.tuned)),
+                "as it is": answer_of(_replay_of(plan, target)),
+                "tuned": answer_of(_replay_of(plan, found.tuned)),
             }
             write_report(both, f"Tuning of {target.key}", report)
     if as_json:
@@ -96,7 +96,7 @@ def tune(
     if found.interrupted:
         tried = len(found.candidates) - 1
         of = counted(search.trials, "candidate")
-        print(f"interrupted: rehearsed {tried} of {of}", file=sys.stderr)
+        print(f"interrupted: replayed {tried} of {of}", file=sys.stderr)
     return 1 if found.interrupted else 0
 
 
@@ -106,7 +106,7 @@ def _optuna() -> Any:
     except ImportError:
         raise CommandError(
             "a search needs optuna, which pip install --require-hashes -r "
-            "requirements-rehearsal.lock installs in the checkout of this project"
+            "requirements-tune.lock installs in the checkout of this project"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
@@ -132,7 +132,7 @@ def _space(path: Path | None, target: Target) -> TuningSpace:
     return space
 
 
-def _whole_days(plan: RehearsalPlan) -> RehearsalPlan:
+def _whole_days(plan: ReplayPlan) -> ReplayPlan:
     """Return the plan up to the end of its last whole day.  Raises CommandError for too few."""
     days = int((plan.end - plan.begin + 1.0) // A_DAY)
     if days < _LEAST_DAYS:
@@ -144,8 +144,8 @@ def _whole_days(plan: RehearsalPlan) -> RehearsalPlan:
     return replace(plan, end=plan.begin + days * A_DAY)
 
 
-def _rehearsal(plan: RehearsalPlan, target: Target) -> Rehearsal:
-    done = rehearse(replace(plan, targets=[target]))
+def _replay_of(plan: ReplayPlan, target: Target) -> Replay:
+    done = run_replay(replace(plan, targets=[target]))
     if done.refused:
         raise CommandError("\n".join(done.refused))
     return done
@@ -153,11 +153,11 @@ def _rehearsal(plan: RehearsalPlan, target: Target) -> Rehearsal:
 
 # -- the search ------------------------------------------------------------------------------------
 
-_at_hand: tuple[RehearsalPlan, TuningSpace] | None = None
-"""What a process of a search rehearses."""
+_at_hand: tuple[ReplayPlan, TuningSpace] | None = None
+"""What a process of a search replays."""
 
 
-def _begin(plan: RehearsalPlan, space: TuningSpace) -> None:
+def _begin(plan: ReplayPlan, space: TuningSpace) -> None:
     """Begin a process of a search: it is forked, so that data which are read need not be sent."""
     global _at_hand  # noqa: PLW0603 - the pool hands nothing else to its calls
     _at_hand = plan, space
@@ -166,17 +166,17 @@ def _begin(plan: RehearsalPlan, space: TuningSpace) -> None:
 
 
 def _days_of(choice: Choice) -> tuple[Measures, ...]:
-    """Rehearse one candidate, in a process of the search."""
+    """Replay one candidate, in a process of the search."""
     if _at_hand is None:
         raise RuntimeError("a search has not begun")
     plan, space = _at_hand
-    return _rehearsal(plan, applied_to(plan.targets[0], space, choice)).outcomes[0].days
+    return _replay_of(plan, applied_to(plan.targets[0], space, choice)).outcomes[0].days
 
 
-class _Searching:
+class _Search:
     """One search; the optimizer sees the first days of its candidates only."""
 
-    def __init__(self, plan: RehearsalPlan, space: TuningSpace, search: SearchOptions) -> None:
+    def __init__(self, plan: ReplayPlan, space: TuningSpace, search: SearchOptions) -> None:
         self._plan = plan
         self._space = space
         self._search = search
@@ -187,7 +187,7 @@ class _Searching:
         self._found: dict[tuple[int, ...], Candidate] = {}
         """By what was chosen; that is nothing for the target as it is, which is the first."""
 
-    def done(self, optuna: Any, processes: int) -> Tuned:
+    def done(self, optuna: Any, processes: int) -> TuningResult:
         """Search to the end, or until an interrupt.  Raises CommandError."""
         context, interrupted = multiprocessing.get_context("fork"), False
         sampler = optuna.samplers.NSGAIISampler(seed=self._search.seed, population_size=2 * _BATCH)
@@ -205,8 +205,8 @@ class _Searching:
                 "a process of the search has died: is there enough memory?"
             ) from None
         if not self._found:
-            raise CommandError("interrupted before anything was rehearsed")
-        return Tuned(
+            raise CommandError("interrupted before anything was replayed")
+        return TuningResult(
             self._plan.targets[0],
             self._space,
             self._preference,
@@ -217,10 +217,10 @@ class _Searching:
         )
 
     def _try(self, study: Any, pool: ProcessPoolExecutor, processes: int) -> None:
-        """Rehearse the target as it is, then candidates, a batch after another."""
+        """Replay the target as it is, then candidates, a batch after another."""
         begun = clock.monotonic()
         # It also forks all processes, before the bar has a thread.
-        self._rehearse(pool, [{}])
+        self._replay(pool, [{}])
         self._tell_duration(clock.monotonic() - begun, processes)
         with progress_bar(0.0, float(self._search.trials), "tune") as tell:
             for done in self._batches(study, pool):
@@ -247,14 +247,14 @@ class _Searching:
                 }
                 for one in asked
             ]
-            self._rehearse(pool, choices)
+            self._replay(pool, choices)
             for one, choice in zip(asked, choices, strict=True):
                 days = self._found[_key(choice)].days[: self._split]
                 study.tell(one, self._preference.objectives(total(days)))
             yield float(begun + len(asked))
 
-    def _rehearse(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:
-        """Rehearse those that have not been; an interrupt leaves the ones before it."""
+    def _replay(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:
+        """Replay those that have not been; an interrupt leaves the ones before it."""
         new: Sequence[Choice] = list(
             {_key(one): one for one in choices if _key(one) not in self._found}.values()
         )
@@ -284,14 +284,14 @@ _WORDS = {
 }
 
 
-def lines_of(found: Tuned, begin: float, config: Config) -> Iterator[str]:
+def lines_of(found: TuningResult, begin: float, config: Config) -> Iterator[str]:
     """Yield what a search has found, and the YAML to paste."""
     end = begin + found.days * A_DAY
     first, judged = found.first_days, found.days - found.split
     yield f"{found.target.key}, {rfc3339(begin)} to {rfc3339(end)}, {found.days} days"
     tried = len(found.candidates) - 1
     were = "candidate was" if tried == 1 else "candidates were"
-    yield f"{tried} {were} rehearsed, of this space:"
+    yield f"{tried} {were} replayed, of this space:"
     for key, values in space_document(found.space).items():
         yield f"{_GAP}{key}: {as_flow(values)}"
     yield f"preferred: {_preferred(found.preference)}"
@@ -349,7 +349,7 @@ def _objectives(preference: Preference) -> list[MeasureText]:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def _table(found: Tuned, shown: Sequence[Candidate]) -> Iterator[str]:
+def _table(found: TuningResult, shown: Sequence[Candidate]) -> Iterator[str]:
     """Yield for each candidate what it has, and below it its measures a day."""
     measures = _objectives(found.preference)
     rows = [["", *(f"{one.heading}{'' if one.unit == '%' else ' a day'}" for one in measures)]]
@@ -394,13 +394,13 @@ def _value_text(name: str, value: object) -> str:
 # -- what to believe, and what to paste ------------------------------------------------------------
 
 
-def _is_better(found: Tuned) -> bool:
+def _is_better(found: TuningResult) -> bool:
     """Return whether what was chosen is better on the days that it was not chosen by."""
     last, key = found.last_days, found.preference.key
     return key(total(found.chosen.days[last])) < key(total(found.today.days[last]))
 
 
-def _judgement(found: Tuned) -> Iterator[str]:
+def _judgement(found: TuningResult) -> Iterator[str]:
     """Say how what was chosen did on the days that it was not chosen by."""
     counts = found.judged()
     if not _is_better(found):
@@ -459,7 +459,7 @@ def _written(name: str, value: object) -> object:
     return value
 
 
-def document_of(found: Tuned) -> dict[str, object]:
+def document_of(found: TuningResult) -> dict[str, object]:
     """Return what a search has found as JSON."""
     on_front, chosen = found.front(), found.chosen
 

@@ -64,7 +64,7 @@ _CONTAINER_FAMILIES = (
 """How cAdvisor's metrics go on after ``container_``."""
 
 
-class Described(NamedTuple):
+class DescribedObject(NamedTuple):
     """`describedObject` of a metric: its API group, kind and name."""
 
     group: str
@@ -72,7 +72,7 @@ class Described(NamedTuple):
     name: str
 
 
-class Resolved(NamedTuple):
+class ResolvedQuery(NamedTuple):
     """A query for `queries`, under the name that it is best given."""
 
     name: str
@@ -83,7 +83,7 @@ class Resolved(NamedTuple):
     """What differs from the adapter, or was chosen: sentences."""
 
 
-class Unresolved(NamedTuple):
+class UnresolvedQuery(NamedTuple):
     """Why there is no query: a sentence that says what to do."""
 
     sentence: str
@@ -95,26 +95,30 @@ def resolve(
     name: str,
     *,
     namespace: str,
-    described: Described | None = None,
+    described: DescribedObject | None = None,
     selector: object = None,
     find_series: FindSeries | None = None,
-) -> Resolved | Unresolved:
+) -> ResolvedQuery | UnresolvedQuery:
     """Return the query for a metric of an HPA in a namespace; ``selector`` is a LabelSelector.
 
     Of several rules that can give the metric the adapter takes the last that finds series.
     ``find_series`` answers which that is; without it the names in the rules have to.
     """
     if len(name) > LONGEST_TEXT:
-        return Unresolved(f"its name has {len(name):,} characters, and a rule gives {LONGEST_TEXT}")
+        return UnresolvedQuery(
+            f"its name has {len(name):,} characters, and a rule gives {LONGEST_TEXT}"
+        )
     try:
         advice = _ASK if find_series is None else _ASKED
-        asked = _AskedMetric(kind, name, namespace, described, tuple(_conditions(selector)), advice)
+        asked = _AdapterMetric(
+            kind, name, namespace, described, tuple(_conditions(selector)), advice
+        )
         candidates, others = _candidates(rules, asked, find_series)
         if not candidates:
             return _nothing(rules, asked)
         return _written(candidates, others, asked)
     except _NoQueryError as error:
-        return Unresolved(str(error))
+        return UnresolvedQuery(str(error))
 
 
 def resource_queries(rules: AdapterRules) -> tuple[dict[str, Query], tuple[str, ...]]:
@@ -150,13 +154,13 @@ class _SelectorCondition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _AskedMetric:
+class _AdapterMetric:
     """A metric of an HPA, as it asks the adapter for it."""
 
     kind: MetricType
     name: str
     namespace: str
-    described: Described | None
+    described: DescribedObject | None
     conditions: tuple[_SelectorCondition, ...]
     advice: str
     """What to do where the series decide."""
@@ -195,7 +199,7 @@ class _RuleCandidate:
 
 
 def _candidates(
-    rules: AdapterRules, asked: _AskedMetric, find_series: FindSeries | None
+    rules: AdapterRules, asked: _AdapterMetric, find_series: FindSeries | None
 ) -> tuple[list[_RuleCandidate], list[_RuleCandidate]]:
     """Return the rules to take, the one that wins first, and others that may win instead.
 
@@ -274,7 +278,7 @@ def _is_plausible(one: _RuleCandidate) -> bool:
 def _found(
     rules: Sequence[AdapterRule],
     possible: Sequence[_RuleCandidate],
-    asked: _AskedMetric,
+    asked: _AdapterMetric,
     find_series: FindSeries,
 ) -> _RuleCandidate | None:
     """Return the last rule that finds series with the right labels, as the adapter does."""
@@ -301,7 +305,7 @@ def _discovery(selector: VectorSelector, names: Sequence[str], label: str | None
     return f"{{{','.join(f'{one.label}{one.operator}{quoted(one.value)}' for one in matchers)}}}"
 
 
-def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
+def _nothing(rules: AdapterRules, asked: _AdapterMetric) -> UnresolvedQuery:
     """Say that no rule gives a metric, and which metrics come near."""
     considered = rules.external if asked.kind == "External" else rules.custom
     others = rules.custom if asked.kind == "External" else rules.external
@@ -326,7 +330,7 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
         sentence += f"; a rule for metrics of type {kinds} does"
     if rules.problems:
         sentence += f"; left out are rules with mistakes: {'; '.join(rules.problems[:3])}"
-    return Unresolved(f"{sentence}; give the file with its rule, or write its query")
+    return UnresolvedQuery(f"{sentence}; give the file with its rule, or write its query")
 
 
 # -- its query ------------------------------------------------------------------------------------
@@ -344,8 +348,8 @@ class _WrittenQuery(NamedTuple):
 
 
 def _written(
-    candidates: Sequence[_RuleCandidate], others: Sequence[_RuleCandidate], asked: _AskedMetric
-) -> Resolved:
+    candidates: Sequence[_RuleCandidate], others: Sequence[_RuleCandidate], asked: _AdapterMetric
+) -> ResolvedQuery:
     parts = [_RuleWriter(one.rule, one.series, asked).write() for one in candidates]
     first = parts[0]
     # What is written apart for one HPA cannot stand beside what is written for all.
@@ -365,13 +369,13 @@ def _written(
     promql = "\nor ".join(texts)
     query: Query = {"query": promql, **settings} if settings else promql
     name = _OUTSIDE.sub("-", "-".join((asked.name, *filter(None, first.own))))[:_LONGEST_NAME]
-    return Resolved(name, query, first.selector, tuple(notes))
+    return ResolvedQuery(name, query, first.selector, tuple(notes))
 
 
 def _doubts(
     candidates: Sequence[_RuleCandidate],
     others: Sequence[_RuleCandidate],
-    asked: _AskedMetric,
+    asked: _AdapterMetric,
     texts: Sequence[str],
 ) -> Iterator[str]:
     """Say where it is open which series there are, and so which rule counts."""
@@ -404,7 +408,7 @@ def _doubts(
         )
 
 
-def _has_text(one: _RuleCandidate, texts: Sequence[str], asked: _AskedMetric) -> bool:
+def _has_text(one: _RuleCandidate, texts: Sequence[str], asked: _AdapterMetric) -> bool:
     try:
         return _RuleWriter(one.rule, one.series, asked).write().promql in texts
     except _NoQueryError:
@@ -417,7 +421,7 @@ class _RuleWriter:
 
     rule: AdapterRule
     series: str
-    asked: _AskedMetric
+    asked: _AdapterMetric
     notes: list[str] = field(default_factory=list)
     pinned: dict[str, str] = field(default_factory=dict)
     resource: str | None = None

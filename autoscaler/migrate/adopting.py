@@ -39,7 +39,7 @@ from autoscaler.migrate.moving import (
     named,
     verdict_of,
 )
-from autoscaler.migrate.options import Wishes
+from autoscaler.migrate.options import AdoptOptions
 from autoscaler.transport.retries import FOR_A_COMMAND
 
 _BACKUP = "replaced"
@@ -48,7 +48,7 @@ _CONFLICT = 409
 _LONGEST_COUNT = 20
 
 
-def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
+def adopt(names: Sequence[str], place: SourceOptions, wishes: AdoptOptions) -> int:
     """Take the targets over that are named, or give them back; return the exit code.
 
     They are those of the configuration of ``place``.
@@ -85,14 +85,14 @@ def _cluster_of(config: Config, named: Collection[str]) -> str:
     return clusters[0] if clusters else next(iter(config.connections))
 
 
-def _kubectl(settings: KubernetesSettings, wishes: Wishes) -> str:
+def _kubectl(settings: KubernetesSettings, wishes: AdoptOptions) -> str:
     """Return the flags by which kubectl asks the same cluster."""
     context, kubeconfig = wishes.context or settings.context, settings.kubeconfig
     flags = (("--kubeconfig", kubeconfig), ("--context", context))
     return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in flags if value)
 
 
-def _review(moves: Sequence[Move], wishes: Wishes, kubectl: str) -> None:
+def _review(moves: Sequence[Move], wishes: AdoptOptions, kubectl: str) -> None:
     """Print the steps for each target, and what is in the way."""
     check, shown = _problems_over, adoption_text.over
     if wishes.back:
@@ -110,7 +110,7 @@ def _review(moves: Sequence[Move], wishes: Wishes, kubectl: str) -> None:
         print_text("--execute does these steps, and waits for each")
 
 
-def _carry_out(moves: Sequence[Move], wishes: Wishes) -> int:
+def _carry_out(moves: Sequence[Move], wishes: AdoptOptions) -> int:
     """Check all targets, then move them."""
     check = _problems_back if wishes.back else _problems_over
     problems = [f"{move.key}: {one}" for move in moves for one in check(move, wishes)]
@@ -131,7 +131,7 @@ def _tell(move: Move, step: str) -> None:
 # -- over ------------------------------------------------------------------------------------------
 
 
-def _problems_over(move: Move, wishes: Wishes) -> list[str]:
+def _problems_over(move: Move, wishes: AdoptOptions) -> list[str]:
     """Return why a target may not be taken over."""
     standing = move.look()
     if standing.mode is None:
@@ -181,7 +181,7 @@ def _lacked_rights(move: Move, other: Other) -> list[str]:
     return move.cluster.lacking(HPA_KIND, "list", "delete")
 
 
-def _over(moves: Sequence[Move], wishes: Wishes) -> None:
+def _over(moves: Sequence[Move], wishes: AdoptOptions) -> None:
     """Take the other autoscalers away one by one, once the daemon sees all of them."""
     others = [_seen(move) for move in moves]
     for move, other in zip(moves, others, strict=True):
@@ -208,7 +208,7 @@ def _seen(move: Move) -> Other:
     return other
 
 
-def _take_over(move: Move, other: Other, wishes: Wishes) -> None:
+def _take_over(move: Move, other: Other, wishes: AdoptOptions) -> None:
     before = _take_away(move, other, wishes) if other.is_there else move.look().count
     now = move.until(
         lambda now: now if now.is_in_charge else None,
@@ -217,7 +217,7 @@ def _take_over(move: Move, other: Other, wishes: Wishes) -> None:
     _tell(move, adoption_text.in_charge(now, before))
 
 
-def _take_away(move: Move, first: Other, wishes: Wishes) -> int | None:
+def _take_away(move: Move, first: Other, wishes: AdoptOptions) -> int | None:
     """Delete or pause the other autoscaler while it is at rest; return the count at that time."""
 
     def attempt(now: Situation) -> tuple[int | None] | None:
@@ -273,7 +273,7 @@ def _fail(move: Move, failure: Failure | None) -> None:
 # -- back ------------------------------------------------------------------------------------------
 
 
-def _problems_back(move: Move, wishes: Wishes) -> list[str]:
+def _problems_back(move: Move, wishes: AdoptOptions) -> list[str]:
     """Return why a target cannot be given back."""
     standing = move.look()
     if standing.other.is_there:

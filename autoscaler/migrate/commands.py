@@ -7,7 +7,7 @@ import typer
 
 from autoscaler.cli.command import command
 from autoscaler.cli.options import Workloads, refuse
-from autoscaler.migrate.options import AdoptionSource, ImportOptions, Wishes
+from autoscaler.migrate.options import AdoptionSource, AdoptOptions, ImportOptions
 
 
 @command(
@@ -64,7 +64,7 @@ def import_(
 def adopt(
     targets: Workloads,
     *,
-    wishes: Wishes,
+    wishes: AdoptOptions,
     place: AdoptionSource,
 ) -> int:
     """Go over from a HorizontalPodAutoscaler or KEDA, or back.

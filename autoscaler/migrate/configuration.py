@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.config.documents import Location, as_flow, as_yaml, child, entries
-from autoscaler.migrate.conversion import Conversion, Imported
+from autoscaler.migrate.conversion import Conversion, ImportedManifest
 from autoscaler.migrate.drafts import queries_of
 
 _WIDTH = 100
@@ -145,7 +145,9 @@ class ConfigurationFile:
         return as_text(self.document, self.comments)
 
 
-def configuration_of(conversion: Conversion, written: Sequence[Imported]) -> ConfigurationFile:
+def configuration_of(
+    conversion: Conversion, written: Sequence[ImportedManifest]
+) -> ConfigurationFile:
     """Return the configuration with the targets of ``written``."""
     targets = [one.target for one in written]
     names = {name for target in targets for name in queries_of(target)}

@@ -9,16 +9,16 @@ from typing import get_args
 from autoscaler.config.documents import child, describe, entries, path_of
 from autoscaler.config.reading import HPA, SCALED_JOB, SCALED_OBJECT
 from autoscaler.migrate.adapter_queries import (
-    Described,
+    DescribedObject,
     FindSeries,
     MetricType,
-    Resolved,
-    Unresolved,
+    ResolvedQuery,
+    UnresolvedQuery,
     resolve,
     resource_queries,
 )
 from autoscaler.migrate.adapter_rules import merged, rules_in
-from autoscaler.migrate.drafts import Comment, Query, Shared, TargetDraft
+from autoscaler.migrate.drafts import Comment, Query, SharedSettings, TargetDraft
 from autoscaler.migrate.fields import KeyEntry, KeyOutcome, not_filled_in, placeholder, placeholders
 from autoscaler.migrate.horizontal_pod_autoscalers import VERSIONS
 from autoscaler.migrate.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
@@ -80,7 +80,7 @@ class ImportState(Enum):
 
 
 @dataclass
-class Imported:
+class ImportedManifest:
     """One manifest, and what became of it."""
 
     manifest: Manifest
@@ -135,8 +135,8 @@ def _undecided(entry: KeyEntry) -> dict[str, object]:
 class Conversion:
     """What the manifests of an import become together."""
 
-    shared: Shared = field(default_factory=Shared)
-    imported: list[Imported] = field(default_factory=list)
+    shared: SharedSettings = field(default_factory=SharedSettings)
+    imported: list[ImportedManifest] = field(default_factory=list)
     resources: dict[str, Query] = field(default_factory=dict)
     """`resourceQueries`, as the rules of prometheus-adapter have them."""
     notes: list[str] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Conversion:
         return not self.has_rules and any(one.outcome is KeyOutcome.REFUSED for one in lost)
 
     @property
-    def written(self) -> list[Imported]:
+    def written(self) -> list[ImportedManifest]:
         """Those that have a target."""
         return [one for one in self.imported if one.target]
 
@@ -184,7 +184,7 @@ def convert(
     return result
 
 
-def _unknown_server(shared: Shared, lacking: Sequence[Manifest]) -> list[str]:
+def _unknown_server(shared: SharedSettings, lacking: Sequence[Manifest]) -> list[str]:
     """Have a default server that is still to be written; return what to do for these sources."""
     names = [f"{one.kind} {one.name}" for one in lacking[:_MOST_NAMED]]
     more = [f"{len(lacking) - _MOST_NAMED} more"] if len(lacking) > _MOST_NAMED else []
@@ -200,7 +200,7 @@ class _Importer:
         self,
         manifests: Sequence[Manifest],
         options: ImportOptions,
-        shared: Shared,
+        shared: SharedSettings,
         find_series: FindSeries | None,
     ) -> None:
         self._options = options
@@ -233,7 +233,7 @@ class _Importer:
             if one.kind == SCALED_OBJECT and one.group != KEDA_1
         }
 
-    def read_all(self) -> list[Imported]:
+    def read_all(self) -> list[ImportedManifest]:
         """Convert all manifests, and account for each of their keys."""
         imported = [self._read(one) for one in self._manifests]
         self._authentications.account()
@@ -241,23 +241,23 @@ class _Importer:
             _account_for_the_rest(one)
         return imported
 
-    def _read(self, manifest: Manifest) -> Imported:
+    def _read(self, manifest: Manifest) -> ImportedManifest:
         """Convert a manifest, if it is an autoscaler."""
         match manifest.role:
             case ManifestRole.AUTHENTICATION if manifest.group != KEDA_1:
-                return Imported(manifest, ImportState.USED, why="how triggers sign in")
+                return ImportedManifest(manifest, ImportState.USED, why="how triggers sign in")
             case ManifestRole.VALUES:
                 manifest.fields.ignored(why=_KEPT_IN_FILES)
-                return Imported(manifest, ImportState.USED, why=_KEPT_IN_FILES)
+                return ImportedManifest(manifest, ImportState.USED, why=_KEPT_IN_FILES)
             case ManifestRole.OTHER:
                 return self._read_other(manifest)
-        imported = Imported(manifest, ImportState.IMPORTED)
+        imported = ImportedManifest(manifest, ImportState.IMPORTED)
         namespace = manifest.namespace or self._here
         owner = _scaled_object_of(manifest)
         if owner and (namespace, owner) in self._scaled_objects:
             why = f"KEDA makes it of the ScaledObject {owner}, which stands for it"
             manifest.fields.ignored(why=why)
-            return Imported(manifest, ImportState.USED, why=why)
+            return ImportedManifest(manifest, ImportState.USED, why=why)
         refusal = _OF_KEDA.format(describe(owner)) if owner else _refusal(manifest)
         if refusal:
             imported.refuse(refusal)
@@ -269,7 +269,7 @@ class _Importer:
             self._complete(imported, namespace)
         return imported
 
-    def _read_other(self, manifest: Manifest) -> Imported:
+    def _read_other(self, manifest: Manifest) -> ImportedManifest:
         rules = self.documents_of_rules.get(id(manifest))
         if rules is None:
             why = (
@@ -277,19 +277,19 @@ class _Importer:
                 if manifest.fields.value
                 else "no mapping"
             )
-            return Imported(manifest, ImportState.OTHER, why=why)
+            return ImportedManifest(manifest, ImportState.OTHER, why=why)
         why = "; ".join(("rules of prometheus-adapter", *rules.problems))
-        return Imported(manifest, ImportState.USED, why=why)
+        return ImportedManifest(manifest, ImportState.USED, why=why)
 
     def _draft(self, manifest: Manifest, namespace: str) -> TargetDraft:
         if manifest.kind != HPA:
             return scaled_object(manifest.fields, self._authentications, self._shared, namespace)
 
         def resolve_here(
-            kind: MetricType, name: str, described: Described | None, selector: object
-        ) -> Resolved | Unresolved:
+            kind: MetricType, name: str, described: DescribedObject | None, selector: object
+        ) -> ResolvedQuery | UnresolvedQuery:
             if name in self._tools:
-                return Unresolved(served_by(self._tools[name]))
+                return UnresolvedQuery(served_by(self._tools[name]))
             find = partial(
                 resolve,
                 *(self.rules, kind, name),
@@ -305,7 +305,7 @@ class _Importer:
 
         return horizontal_pod_autoscaler(manifest.fields, self._shared, resolve_here)
 
-    def _complete(self, imported: Imported, namespace: str) -> None:
+    def _complete(self, imported: ImportedManifest, namespace: str) -> None:
         manifest, draft = imported.manifest, imported.draft
         draft.target = {"namespace": namespace, **draft.target}
         if self._options.shadow:
@@ -349,7 +349,7 @@ def _refusal(manifest: Manifest) -> str:
     return ""
 
 
-def _account_for_the_rest(imported: Imported) -> None:
+def _account_for_the_rest(imported: ImportedManifest) -> None:
     """Say what became of the keys that all kinds have, and refuse those that nobody knows."""
     fields = imported.manifest.fields
     if imported.state in {ImportState.OTHER, ImportState.REFUSED} or (

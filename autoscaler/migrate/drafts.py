@@ -53,7 +53,7 @@ class TargetDraft:
 
 
 @dataclass
-class Shared:
+class SharedSettings:
     """What the targets of one configuration have in common."""
 
     cron_triggers: int = 0

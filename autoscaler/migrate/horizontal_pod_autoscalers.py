@@ -10,8 +10,13 @@ from typing import cast, get_args
 from autoscaler.config.documents import child, describe
 from autoscaler.config.promql_parser import parse
 from autoscaler.core.spec import SOURCES
-from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, Unresolved
-from autoscaler.migrate.drafts import Comment, Query, Shared, TargetDraft
+from autoscaler.migrate.adapter_queries import (
+    DescribedObject,
+    MetricType,
+    ResolvedQuery,
+    UnresolvedQuery,
+)
+from autoscaler.migrate.drafts import Comment, Query, SharedSettings, TargetDraft
 from autoscaler.migrate.fields import Fields, json_of, not_filled_in, placeholders
 from autoscaler.migrate.other_adapters import annotated_query, served_by, tool_of
 from autoscaler.migrate.promql_answers import A_RATIO_IS_DIVIDED, is_ratio
@@ -42,7 +47,9 @@ _GOOGLE = "prometheus.googleapis.com|"
 _CONFIRM = "its query is a guess from the name: correct it in `queries`, then delete this entry"
 
 
-Resolve = Callable[[MetricType, str, Described | None, object], Resolved | Unresolved]
+Resolve = Callable[
+    [MetricType, str, DescribedObject | None, object], ResolvedQuery | UnresolvedQuery
+]
 """Finds the query of a metric by its type, its name, the object that it is about and a selector."""
 
 
@@ -52,7 +59,7 @@ class _HpaReading:
 
     fields: Fields
     version: str
-    shared: Shared
+    shared: SharedSettings
     resolve: Resolve
     draft: TargetDraft
 
@@ -62,7 +69,7 @@ class _HpaReading:
         self.draft.comments.append(Comment(place, why))
 
 
-def draft_of(fields: Fields, shared: Shared, resolve: Resolve) -> TargetDraft:
+def draft_of(fields: Fields, shared: SharedSettings, resolve: Resolve) -> TargetDraft:
     """Convert a HorizontalPodAutoscaler."""
     spec = fields.within("spec")
     if not isinstance(spec.peek("scaleTargetRef"), dict):
@@ -208,7 +215,7 @@ class _ServedMetric:
             query = {"query": promql, "server": server} if server else promql
             return {"metric": {"name": shared.query(name, query)}}
         found = self.reading.resolve(self.kind, name, described, selector)
-        if isinstance(found, Unresolved):
+        if isinstance(found, UnresolvedQuery):
             guess = _guess(self.kind, name, "" if described is None else described.kind)
             tool = tool_of(annotations, self.kind, name, selector)
             sentence = served_by(tool) if tool else found.sentence
@@ -231,11 +238,11 @@ class _ServedMetric:
         return "target" if self.of_v2 else old
 
     @staticmethod
-    def _described(of: object) -> Described | None:
+    def _described(of: object) -> DescribedObject | None:
         if not isinstance(of, dict):
             return None
         version, kind, name = (str(of.get(key) or "") for key in ("apiVersion", "kind", "name"))
-        return Described(version.rpartition("/")[0], kind, name)
+        return DescribedObject(version.rpartition("/")[0], kind, name)
 
 
 def _of_v2(source: Fields) -> dict[str, object]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from autoscaler.config.documents import one_line, path_of
 from autoscaler.core.text import printable
-from autoscaler.migrate.conversion import Imported, ImportState
+from autoscaler.migrate.conversion import ImportedManifest, ImportState
 from autoscaler.migrate.drafts import SecretValue
 from autoscaler.migrate.fields import KeyOutcome
-from autoscaler.migrate.manifests import Lines, Unread
+from autoscaler.migrate.manifests import Lines, UnreadDocument
 from autoscaler.rendering import wording
 
 _LONGEST = 2000
@@ -28,8 +28,8 @@ _VERSION = 1
 class ImportReport:
     """What became of all sources of one import."""
 
-    imported: Sequence[Imported]
-    unread: Sequence[Unread] = ()
+    imported: Sequence[ImportedManifest]
+    unread: Sequence[UnreadDocument] = ()
     notes: Sequence[str] = ()
     """What holds for the configuration as a whole."""
     failures: Sequence[str] = ()
@@ -94,14 +94,14 @@ class ImportReport:
             yield from [f"{heading}:", *(f"- {text}" for text in sentences)] if sentences else []
         yield self.summary
 
-    def _source(self, one: Imported) -> str:
+    def _source(self, one: ImportedManifest) -> str:
         place = _place(one.manifest.file, self.lines.line(one.manifest))
         became = f" -> {_target(one)}" if one.target else f": {one.why}"
         part = ", in part" if one.state is ImportState.IN_PART else ""
         refused = ": refused" if one.state is ImportState.REFUSED else ""
         return f"{place}: {_called(one)}{refused}{became}{part}"
 
-    def _keys(self, one: Imported) -> Iterator[str]:
+    def _keys(self, one: ImportedManifest) -> Iterator[str]:
         """Yield the keys that are carried over as they are, and those that need no counterpart."""
         groups: dict[tuple[KeyOutcome, str], list[str]] = defaultdict(list)
         for entry in one.entries:
@@ -167,7 +167,7 @@ class ImportReport:
             indent=2,
         )
 
-    def _document(self, one: Imported) -> dict[str, Any]:
+    def _document(self, one: ImportedManifest) -> dict[str, Any]:
         manifest = one.manifest
         return {
             "file": manifest.file,
@@ -197,13 +197,13 @@ def _place(file: str, line: int | None) -> str:
     return file if line is None else f"{file}:{line}"
 
 
-def _called(one: Imported) -> str:
+def _called(one: ImportedManifest) -> str:
     manifest = one.manifest
     name = "/".join(part for part in (manifest.namespace, manifest.name) if part)
     return f"{manifest.kind or 'document'} {name}".rstrip()
 
 
-def _target(one: Imported) -> str:
+def _target(one: ImportedManifest) -> str:
     reference = one.target.get("scaleTargetRef")
     parts = reference if isinstance(reference, dict) else {}
     return f"{one.target.get('namespace')}/{parts.get('kind')}/{parts.get('name')}"

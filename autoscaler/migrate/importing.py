@@ -22,7 +22,13 @@ from autoscaler.file_contents import write_output
 from autoscaler.kubernetes import ConnectError, find_api_server
 from autoscaler.migrate.adapter_queries import FindSeries
 from autoscaler.migrate.configuration import configuration_of
-from autoscaler.migrate.conversion import Conversion, Imported, ImportState, SeriesError, convert
+from autoscaler.migrate.conversion import (
+    Conversion,
+    ImportedManifest,
+    ImportState,
+    SeriesError,
+    convert,
+)
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.import_report import ImportReport
 from autoscaler.migrate.manifests import ClusterManifests, ImportSources, Manifest
@@ -125,7 +131,7 @@ class _Import:
 
     # -- output ------------------------------------------------------------------------------------
 
-    def _write(self, conversion: Conversion, written: Sequence[Imported]) -> None:
+    def _write(self, conversion: Conversion, written: Sequence[ImportedManifest]) -> None:
         output, text = self._options.output, configuration_of(conversion, written).text
         if output is None:
             print(text, end="", flush=True)
@@ -144,7 +150,7 @@ class _Import:
         namespace = options.namespace or "default"
         return f": of the cluster only the namespace {namespace} was read; -A reads all of them"
 
-    def _tell(self, report: ImportReport, written: Sequence[Imported]) -> None:
+    def _tell(self, report: ImportReport, written: Sequence[ImportedManifest]) -> None:
         if self._options.report == "json":
             text = report.json()
         else:
@@ -191,7 +197,7 @@ def _refuse_what_is_not_valid(conversion: Conversion, folder: Path) -> None:
             return
 
 
-def _take(one: Imported, problem: Problem) -> None:
+def _take(one: ImportedManifest, problem: Problem) -> None:
     location = _location(problem.path)
     if location[:1] != ("targets",):
         one.refuse(f"{problem.path}: {_sentence(problem)}")
@@ -207,7 +213,7 @@ def _take(one: Imported, problem: Problem) -> None:
         one.leave(place, _sentence(problem))
 
 
-def _is_undecided(one: Imported, place: Location) -> bool:
+def _is_undecided(one: ImportedManifest, place: Location) -> bool:
     """Return whether a key, or one within it or around it, is undecided anyway."""
     left = [entry.location for entry in one.entries if entry.outcome.value == "refused"]
     return any(at[: len(place)] == place or place[: len(at)] == at for at in left)
@@ -217,19 +223,21 @@ def _sentence(problem: Problem) -> str:
     return problem.message + (f" (got {problem.value})" if problem.value is not None else "")
 
 
-def _with_sources(sentence: str, written: Sequence[Imported]) -> str:
+def _with_sources(sentence: str, written: Sequence[ImportedManifest]) -> str:
     """Name the sources of targets that a sentence names by their numbers."""
     return _NUMBERED.sub(lambda found: _source_of(int(found[1]), written), sentence)
 
 
-def _source_of(index: int, written: Sequence[Imported]) -> str:
+def _source_of(index: int, written: Sequence[ImportedManifest]) -> str:
     if index >= len(written):
         return f"targets[{index}]"
     manifest = written[index].manifest
     return f"{manifest.kind} {manifest.name} of {manifest.file}"
 
 
-def _problems(conversion: Conversion, written: Sequence[Imported], folder: Path) -> list[Problem]:
+def _problems(
+    conversion: Conversion, written: Sequence[ImportedManifest], folder: Path
+) -> list[Problem]:
     """Check targets as the daemon would, but for what is undecided and for files of secrets."""
     document = configuration_of(conversion, written).document
     without = [

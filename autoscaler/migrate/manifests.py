@@ -144,7 +144,7 @@ A_TEMPLATE = (
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadDocument:
     """A file or document that could not be read, and why."""
 
     file: str
@@ -158,7 +158,7 @@ class ImportSources:
     """The manifests of all that was named, in order, and what could not be read."""
 
     manifests: list[Manifest] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
+    unread: list[UnreadDocument] = field(default_factory=list)
     _bytes: int = 0
     _in_folder: bool = False
     """Whether the file was found in a folder, where much may be of no concern."""
@@ -172,7 +172,7 @@ class ImportSources:
                 files += 1
                 if files > _MOST_FILES:
                     why = f"more than {_MOST_FILES:,} files: import a part at a time"
-                    self.unread.append(Unread(str(name), why))
+                    self.unread.append(UnreadDocument(str(name), why))
                     return
                 self._file(path)
 
@@ -181,12 +181,14 @@ class ImportSources:
         try:
             text = _standard_input() if path == STANDARD_INPUT else read_bytes(path, MOST_OF_A_FILE)
         except OSError as error:
-            self.unread.append(Unread(shown, _unreadable(error)))
+            self.unread.append(UnreadDocument(shown, _unreadable(error)))
             return
         self._bytes += len(text)
         if self._bytes > _MOST_OF_ALL:
             most = f"{_MOST_OF_ALL // 2**20} MiB together"
-            self.unread.append(Unread(shown, f"the files have more than {most}: import fewer"))
+            self.unread.append(
+                UnreadDocument(shown, f"the files have more than {most}: import fewer")
+            )
             return
         self.text(text, shown)
 
@@ -196,17 +198,17 @@ class ImportSources:
             text.decode()
         except UnicodeDecodeError as error:
             line = text.count(b"\n", 0, error.start) + 1
-            unread = Unread(shown, "it is not UTF-8; save it as UTF-8", None, line)
+            unread = UnreadDocument(shown, "it is not UTF-8; save it as UTF-8", None, line)
             self._leave(unread, text)
             return
         for number, (before, part) in enumerate(parts_of(text.removeprefix(b"\xef\xbb\xbf")), 1):
             if number > _MOST_DOCUMENTS:
                 why = f"only the first {_MOST_DOCUMENTS:,} documents of it were read"
-                self.unread.append(Unread(shown, why, number, before + 1))
+                self.unread.append(UnreadDocument(shown, why, number, before + 1))
                 return
             self._document(part, shown, number, before)
 
-    def _leave(self, unread: Unread, text: bytes) -> None:
+    def _leave(self, unread: UnreadDocument, text: bytes) -> None:
         """Note what cannot be read; in a folder only if it names something that is imported."""
         if not self._in_folder or _OURS.search(text):
             self.unread.append(unread)
@@ -222,13 +224,13 @@ class ImportSources:
             problem = syntax_problem(error, shown, part)
             line = before + (problem.line or 1)
             why = A_TEMPLATE if _TEMPLATE in part else problem.message
-            self._leave(Unread(shown, why, number, line), part)
+            self._leave(UnreadDocument(shown, why, number, line), part)
             return
         broken = next((fault for fault in faults if fault[2] != TWICE), None)
         if broken is not None:
             _, line, why = broken
             why = A_TEMPLATE if _TEMPLATE in part else why
-            self._leave(Unread(shown, why, number, before + line), part)
+            self._leave(UnreadDocument(shown, why, number, before + line), part)
             return
         if value is None:
             return

@@ -23,11 +23,11 @@ from autoscaler.config.documents import documents
 from autoscaler.config.written import as_written
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
-from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
+from autoscaler.core.observation import LONGEST_SENTENCE, ReadFailure
 from autoscaler.core.spec import SOURCES, ScaleTargetRef
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
-from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.core.writes import AcceptedWrite, WriteFailure
 from autoscaler.file_contents import read_bytes, write_below
 from autoscaler.kubernetes.api import MALFORMED, MERGE_PATCH, Api, JsonObject, path_of, read_list
 from autoscaler.kubernetes.autoscalers import KEDA_KIND, scaled_object_of, words_of
@@ -57,7 +57,7 @@ _OF_THE_SERVER = ("managedFields", "uid", "resourceVersion", "generation", "crea
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedAutoscaler:
     """What scales an object besides us; a ScaledObject has an autoscaler unless it is paused."""
 
     autoscalers: tuple[JsonObject, ...] = ()
@@ -73,7 +73,7 @@ class ReplacedAutoscalers:
         self._ref = ref
         self._scales = Scales(api)
 
-    def find(self) -> Replaced | Failure:
+    def find(self) -> ReplacedAutoscaler | Failure:
         """Return those that name the object, by group, kind and name."""
         autoscalers = self._list(HPA_KIND)
         if isinstance(autoscalers, Failure):
@@ -86,7 +86,7 @@ class ReplacedAutoscalers:
             ):
                 return scaled_objects
             scaled_objects = ()
-        return Replaced(autoscalers, scaled_objects)
+        return ReplacedAutoscaler(autoscalers, scaled_objects)
 
     def lacking(self, kind: str, *verbs: str, subresource: str = "") -> list[str]:
         """Return a sentence for the rights to a kind that the user lacks."""
@@ -121,20 +121,20 @@ class ReplacedAutoscalers:
     def count(self) -> int | Failure:
         """Return the replicas of the object."""
         scale = self._scales.read(self._namespace, self._ref, _deadline())
-        return Failure(scale.message) if isinstance(scale, Unavailable) else scale.spec_replicas
+        return Failure(scale.message) if isinstance(scale, ReadFailure) else scale.spec_replicas
 
     def wake(self, replicas: int) -> bool | Failure:
         """Set the replicas of the object if they are 0; return whether they were."""
         deadline = _deadline()
         scale = self._scales.read(self._namespace, self._ref, deadline)
-        if isinstance(scale, Unavailable):
+        if isinstance(scale, ReadFailure):
             return Failure(scale.message)
         if scale.spec_replicas:
             return False
         outcome = self._scales.write(self._namespace, self._ref, scale, replicas, deadline)
-        if isinstance(outcome, WriteFailed):
+        if isinstance(outcome, WriteFailure):
             return Failure(outcome.message)
-        return isinstance(outcome, Written)
+        return isinstance(outcome, AcceptedWrite)
 
     def keep_awake(self, scaled_object: JsonObject) -> Failure | None:
         """Have KEDA count its cooldown from now, and not from the last activity that it saw."""

@@ -76,7 +76,7 @@ class ImportOptions:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class AdoptOptions:
     """What is to be done with the targets that are named, and where the backup is."""
 
     context: Context = None

@@ -10,7 +10,7 @@ from autoscaler.config.promql_parser import (
     COMPARISONS,
     DEEPEST,
     Aggregation,
-    Binary,
+    BinaryOperation,
     Call,
     Literal,
     Node,
@@ -36,7 +36,7 @@ _NAN_FUNCTIONS = frozenset({"histogram_quantile", "quantile", "quantile_over_tim
 def has(tree: Node, label: str) -> bool:
     """Return whether the series of the answer may have a label, if those that are read have it."""
     match tree:
-        case Binary():
+        case BinaryOperation():
             return _binary_has(tree, label)
         case Call(name) if name in _WITHOUT_LABELS:
             return False
@@ -56,7 +56,7 @@ def has_more(tree: Node, labels: Collection[str | None]) -> bool:
     return any(has(tree, label) for label in (*(named - {*labels}), "of any other name"))
 
 
-def _binary_has(tree: Binary, label: str) -> bool:
+def _binary_has(tree: BinaryOperation, label: str) -> bool:
     left, right = has(tree.left, label), has(tree.right, label)
     if tree.operator in _OF_SETS:
         return left or (right and tree.operator == "or")
@@ -74,7 +74,7 @@ def is_number(tree: Node) -> bool:
     match tree:
         case Literal() | Call("scalar" | "time" | "pi"):
             return True
-        case Binary() | Call("-") | Subquery():
+        case BinaryOperation() | Call("-") | Subquery():
             return all(map(is_number, below(tree)))
     return False
 
@@ -93,7 +93,7 @@ def keeping(promql: str, labels: Sequence[str]) -> str | None:
                 worded = name in _WORDED and not texts.isdisjoint(labels)
                 if worded or name in _WITHOUT_LABELS - {"time", "pi"}:
                     return None
-            case Aggregation(_, clause, known, at) | Binary(_, clause, known, at):
+            case Aggregation(_, clause, known, at) | BinaryOperation(_, clause, known, at):
                 if clause in {"without", "ignoring"} and not known.isdisjoint(labels):
                     return None
                 more = ", ".join(label for label in labels if label not in known)
@@ -108,7 +108,7 @@ def may_be_nan(tree: Node) -> bool:
     """Return whether an expression can give NaN for usual samples, such as 0/0."""
     for node in nodes_of(tree):
         match node:
-            case Binary("/" | "%"):
+            case BinaryOperation("/" | "%"):
                 return True
             case Call(name) | Aggregation(name) if name in _NAN_FUNCTIONS:
                 return True
@@ -128,9 +128,9 @@ A_RATIO_IS_DIVIDED = (
 def is_ratio(tree: Node) -> bool:
     """Return whether an expression is a ratio, an average or a quantile, and no total."""
     match tree:
-        case Binary("/", left=left, right=right):
+        case BinaryOperation("/", left=left, right=right):
             return not is_number(right) or is_ratio(left)
-        case Binary(operator, left=left) if operator in COMPARISONS | {"and", "unless"}:
+        case BinaryOperation(operator, left=left) if operator in COMPARISONS | {"and", "unless"}:
             return is_ratio(left)
         case Aggregation(name) | Call(name) if name in _AVERAGING:
             return True
@@ -197,7 +197,7 @@ def operand(promql: str, *, missing_is_zero: bool) -> str:
         text = f"vector({text})"
     elif not is_one_value(tree):
         text = f"sum({text})"
-    elif isinstance(tree, Binary):
+    elif isinstance(tree, BinaryOperation):
         text = f"({text})"
     finite = f"{text} > -Inf < Inf" if may_be_nan(tree) else text
     if missing_is_zero:
@@ -218,6 +218,6 @@ def is_one_value(tree: Node) -> bool:
             vectors = [argument for argument in arguments if not is_number(argument)]
             known = name in _OF_EACH if vectors else name in _OF_NUMBERS
             return known and all(map(is_one_value, vectors))
-        case Binary() | Subquery():
+        case BinaryOperation() | Subquery():
             return all(map(is_one_value, below(tree)))
     return False

@@ -25,10 +25,17 @@ from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn
 
 from autoscaler.core.decision import Calculation, MetricFailure
-from autoscaler.core.history import Between, UnixTime
-from autoscaler.core.observation import Gap, PodSamples, Scale, Unavailable, Unchecked, Values
+from autoscaler.core.history import IntegerBounds, UnixTime
+from autoscaler.core.observation import (
+    Gap,
+    PodSamples,
+    ReadFailure,
+    Scale,
+    UncheckedControl,
+    Values,
+)
 from autoscaler.core.spec import MetricSpec
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
+from autoscaler.core.writes import AcceptedWrite, SkippedWrite, WriteConflict, WriteFailure
 
 T = TypeVar("T")
 Hook = Callable[[Any, Any], Any]
@@ -39,14 +46,14 @@ _TYPES: dict[type, str] = {
     Values: "values",
     Gap: "gap",
     Scale: "scale",
-    Unavailable: "unavailable",
-    Unchecked: "unchecked",
+    ReadFailure: "unavailable",
+    UncheckedControl: "unchecked",
     Calculation: "calculation",
     MetricFailure: "failure",
-    Written: "written",
-    Superseded: "superseded",
-    WriteFailed: "failed",
-    NotWritten: "notWritten",
+    AcceptedWrite: "written",
+    WriteConflict: "superseded",
+    WriteFailure: "failed",
+    SkippedWrite: "notWritten",
 }
 """The value of `type` of each class that stands for one of several."""
 
@@ -165,7 +172,7 @@ def _exactly(kind: type, bounds: tuple[float, float] | None = None) -> Hook:
 
 def _bounded(kind: Any, past: tuple[float, float] | None) -> Hook:
     base, mark = get_args(kind)
-    if isinstance(mark, Between):
+    if isinstance(mark, IntegerBounds):
         return _exactly(base, (mark.least, mark.most))
     return _exactly(base, past if past is None or mark is UnixTime.PAST else _FINITE)
 

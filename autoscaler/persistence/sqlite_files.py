@@ -19,7 +19,7 @@ from autoscaler.file_contents import refuse_other_than_file
 from autoscaler.persistence.state_directory import PRIVATE, UnusableError, lock, reason
 
 Content = TypeVar("Content")
-File = TypeVar("File", bound="Opened")
+File = TypeVar("File", bound="DatabaseFile")
 Result = TypeVar("Result")
 
 _OLDEST_SQLITE = (3, 37)
@@ -71,7 +71,7 @@ class Schema:
 
 
 @dataclass(slots=True)
-class Opened:
+class DatabaseFile:
     """A locked file of the thread that opened it; after an error it can only be closed."""
 
     path: Path
@@ -100,7 +100,7 @@ def open_to_write(
     now: float,
     on_set_aside: Callable[[str], None],
     damage: str = "",
-) -> tuple[Opened, Content]:
+) -> tuple[DatabaseFile, Content]:
     """Open a file, or create it, and read what is needed of it.
 
     One that cannot be read, or whose ``damage`` was met while it was written, is renamed after the
@@ -131,7 +131,7 @@ def open_to_write(
             on_set_aside(f"could not be read ({error}) and is now {aside.name}")
             connection, content = _open(path, schema, read)
         held.callback(connection.close)
-        return Opened(path, connection, _identity(path), held.pop_all()), content
+        return DatabaseFile(path, connection, _identity(path), held.pop_all()), content
 
 
 def set_aside(path: Path, now: float) -> Path:

@@ -15,7 +15,7 @@ from autoscaler import clock
 from autoscaler.config.prometheus_connection import OAuth2Settings
 from autoscaler.prometheus.answers import QueryError, connection_failure
 from autoscaler.prometheus.tls import ConnectionPools
-from autoscaler.transport.answers import MIB, TooLarge, UnexpectedEncoding, read_body
+from autoscaler.transport.answers import MIB, BodyTooLargeError, UnexpectedEncoding, read_body
 from autoscaler.transport.credentials import (
     FETCH_SECONDS,
     SecretError,
@@ -86,7 +86,7 @@ class OAuth2Fetch:
             send = self._pools.sender(_SECONDS)
             with send(requests.Request("POST", url, headers, data=body).prepare()) as answer:
                 return answer.status_code, read_body(answer.raw, until, MIB)
-        except (TooLarge, UnexpectedEncoding) as error:
+        except (BodyTooLargeError, UnexpectedEncoding) as error:
             raise SecretError(f"{self._subject} sent {error}") from None
         except RAISED as error:
             host = self._pools.host

@@ -33,13 +33,18 @@ from autoscaler.transport.answers import (
     MIB,
     Answer,
     AnswerMemory,
+    BodyTooLargeError,
+    DocumentTooLargeError,
     NoMemory,
-    TooLarge,
-    TooMuch,
     UnexpectedEncoding,
 )
 from autoscaler.transport.credentials import SecretError
-from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired, Stopped
+from autoscaler.transport.deadline import (
+    GRACE_SECONDS,
+    Deadline,
+    DeadlineExceededError,
+    StoppedError,
+)
 from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.redaction import Redactor, credentials_of, without_secrets
 from autoscaler.transport.retries import FailureKind, RequestFailure, Retrier
@@ -179,9 +184,12 @@ class PrometheusReader:
             return self._deadline.run(seconds + GRACE_SECONDS, partial(exchange, seconds))
         except QueryError as error:
             return error.failure
-        except Stopped:
+        except StoppedError:
             return RequestFailure(f"stopping: {self._subject} is not waited for")
-        except (Expired, RuntimeError) as error:  # RuntimeError: a shortage of threads
+        except (
+            DeadlineExceededError,
+            RuntimeError,
+        ) as error:  # RuntimeError: a shortage of threads
             return self._failure(error, seconds).failure
 
     def _result(
@@ -248,10 +256,10 @@ class PrometheusReader:
             if answer.status != 200:
                 return {}
             return document_of(self._subject, answer.body, redactor, answer.parse)
-        except TooLarge as error:
+        except BodyTooLargeError as error:
             text = f"{self._subject} sent {error}: the query should aggregate"
             raise QueryError(text, kind=FailureKind.TOO_LARGE) from None
-        except TooMuch as error:
+        except DocumentTooLargeError as error:
             what = str(error).replace("JSON", "an answer", 1)
             text = f"Prometheus sent {what}: the query should aggregate"
             raise QueryError(text, kind=FailureKind.TOO_LARGE) from None

@@ -70,7 +70,7 @@ class OtherValue:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class RemovedInput:
     """Without something the count would have been ``desired``; ``until`` says when it ends."""
 
     what: str
@@ -98,7 +98,7 @@ def alternatives(entry: SyncResult) -> tuple[str, ...]:
                 result = alternative.result
                 asks = f"{_name(result)} would have asked for {result.proposal}"
                 values.append(f"{_value(alternative, entry)}, {asks}, and the target {goes}")
-            case LeftOut():
+            case RemovedInput():
                 told.append(f"without {alternative.what} it {goes}{alternative.until}")
             case OtherBound() if alternative.which == MIN_QUERY:
                 told.append(f"if {MIN_QUERY} had given {alternative.replicas} it {goes}")
@@ -131,16 +131,16 @@ def _value(alternative: OtherValue, entry: SyncResult) -> str:
     return f"with {change}% {word} load on each pod{shown}"
 
 
-def alternatives_of(entry: SyncResult) -> Iterator[LeftOut | OtherBound | OtherValue]:
+def alternatives_of(entry: SyncResult) -> Iterator[RemovedInput | OtherBound | OtherValue]:
     """Yield what would have changed the count; nothing if deciding again comes to another one."""
-    again = _Again(entry)
+    again = _RepeatedDecision(entry)
     if isinstance(again.base.scale, Scale) and again.base.desired == entry.decision.desired:
         yield from _left_out(again)
         yield from _other_bounds(again)
         yield from _other_values(again)
 
 
-class _Again:
+class _RepeatedDecision:
     """Decides an entry again with other inputs; None stands for the entry's own."""
 
     def __init__(self, entry: SyncResult) -> None:
@@ -187,7 +187,7 @@ class _Again:
 # -- values --------------------------------------------------------------------------------------
 
 
-def _other_values(again: _Again) -> Iterator[OtherValue]:
+def _other_values(again: _RepeatedDecision) -> Iterator[OtherValue]:
     """Yield the nearest values at which the count is larger or smaller, largest proposals first."""
     asked = {index: _proposal(again.base, index) for index in range(len(again.base.metrics))}
     known = {index: proposal for index, proposal in asked.items() if proposal is not None}
@@ -202,7 +202,7 @@ def _proposal(decision: Decision, index: int) -> int | None:
     return outcome.proposal if isinstance(outcome, Calculation) else None
 
 
-def _nearest(again: _Again, index: int, sign: int) -> OtherValue | None:
+def _nearest(again: _RepeatedDecision, index: int, sign: int) -> OtherValue | None:
     """Look for the nearest value at which the count is larger (1), or smaller (-1)."""
     reading, before = again.observation.readings[index], again.base.desired
     change, most_up, most_down = _changes(reading, again.spec.metrics[index].target)
@@ -267,7 +267,7 @@ def _at_most(milli: int, before: int) -> int:
 # -- bounds --------------------------------------------------------------------------------------
 
 
-def _other_bounds(again: _Again) -> Iterator[OtherBound]:
+def _other_bounds(again: _RepeatedDecision) -> Iterator[OtherBound]:
     """Yield the bounds with which the count would have been on the other side of those in force."""
     base, limit = again.base, again.base.limit
     current, reason = base.current or 0, "" if limit is None else limit.reason
@@ -283,7 +283,7 @@ def _other_bounds(again: _Again) -> Iterator[OtherBound]:
         yield from _further(again, MIN_QUERY, 0)
 
 
-def _further(again: _Again, which: str, wanted: int) -> Iterator[OtherBound]:
+def _further(again: _RepeatedDecision, which: str, wanted: int) -> Iterator[OtherBound]:
     """Yield the least maximum that the metrics need, or the highest minimum that permits a count.
 
     Both lead to the count that a bound of ``wanted`` leads to now.
@@ -298,7 +298,7 @@ def _further(again: _Again, which: str, wanted: int) -> Iterator[OtherBound]:
         yield OtherBound(which, needed if exact else wanted, other.desired)
 
 
-def _with_bound(again: _Again, which: str, replicas: int) -> Decision:
+def _with_bound(again: _RepeatedDecision, which: str, replicas: int) -> Decision:
     seen = again.observation
     if which is MIN_QUERY:
         return again.decide(replace(seen, min_replicas_reading=Values((replicas * _UNIT,))))
@@ -320,21 +320,21 @@ _Alternatives = Iterator[tuple[str, Decision, str]]
 """What is left out, what is then decided, and until when it counts."""
 
 
-def _left_out(again: _Again) -> Iterator[LeftOut]:
+def _left_out(again: _RepeatedDecision) -> Iterator[RemovedInput]:
     """Yield each thing without which the count would have been another one."""
     for what, decision, until in (*_of_others(again), *_of_stages(again), *_of_metrics(again)):
         if decision.desired != again.base.desired:
-            yield LeftOut(what, decision.desired, until)
+            yield RemovedInput(what, decision.desired, until)
     held = again.base.stabilization
     if held is not None and held.before != held.after and held.refill is None:
         yield from _without_recommendations(again, held)
     if (breaker := again.base.breaker) is not None:
         until = f"; that holds until {time_of_day(breaker.until, again.now)}"
         without = again.decide(breaker=False)
-        yield LeftOut("the scale-down breaker", without.desired, until)
+        yield RemovedInput("the scale-down breaker", without.desired, until)
 
 
-def _of_others(again: _Again) -> _Alternatives:
+def _of_others(again: _RepeatedDecision) -> _Alternatives:
     """Yield people, other autoscalers and idling."""
     base, seen, extensions = again.base, again.observation, again.extensions
     if base.pause is not None and isinstance(seen.scale, Scale):
@@ -353,7 +353,7 @@ def _of_others(again: _Again) -> _Alternatives:
         yield "the changes that others made against ours", again.decide(flags=flags), until
 
 
-def _of_stages(again: _Again) -> _Alternatives:
+def _of_stages(again: _RepeatedDecision) -> _Alternatives:
     """Yield gaps in the readings, and policies."""
     held, limit, spec = again.base.stabilization, again.base.limit, again.spec
     if held is not None and held.refill is not None and not held.refill.after_hold:
@@ -381,7 +381,7 @@ def _free(rules: ScalingRules) -> ScalingRules:
     return replace(rules, select_policy=SelectPolicy.MAX, policies=(_ANY_CHANGE,))
 
 
-def _of_metrics(again: _Again) -> _Alternatives:
+def _of_metrics(again: _RepeatedDecision) -> _Alternatives:
     """Yield the metrics that failed, and the fallback for them."""
     results = again.base.metrics
     works = [
@@ -396,7 +396,7 @@ def _of_metrics(again: _Again) -> _Alternatives:
         yield "the fallback", again.decide(extensions=extensions), ""
 
 
-def _with_metrics(again: _Again, chosen: list[bool]) -> Decision:
+def _with_metrics(again: _RepeatedDecision, chosen: list[bool]) -> Decision:
     """Decide by some of the metrics."""
     seen, extensions = again.observation, again.extensions
     ranges = None if seen.ranges is None else tuple(compress(seen.ranges, chosen))
@@ -410,7 +410,9 @@ def _with_metrics(again: _Again, chosen: list[bool]) -> Decision:
     )
 
 
-def _without_recommendations(again: _Again, held: Stabilization) -> Iterator[LeftOut]:
+def _without_recommendations(
+    again: _RepeatedDecision, held: Stabilization
+) -> Iterator[RemovedInput]:
     """Yield the recommendation that holds the count; or all of them, if others hold it too."""
     before, known, holder = again.history, again.history.extended, held.held_by
     if before.recommendations is None or before.unobserved:
@@ -430,5 +432,5 @@ def _without_recommendations(again: _Again, held: Stabilization) -> Iterator[Lef
         history = replace(before, recommendations=left, unobserved=False, extended=known)
         desired = again.decide(history=history).desired
         if desired != again.base.desired:
-            yield LeftOut(what, desired, again.ends(held.until, which))
+            yield RemovedInput(what, desired, again.ends(held.until, which))
             return

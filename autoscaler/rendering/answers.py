@@ -82,7 +82,7 @@ HolderName = Annotated[str, BeforeValidator(lambda name: printable(str(name), _L
 """A name in a Lease, which whoever may write there chooses."""
 Link = Annotated[str | None, BeforeValidator(_link)]
 """An address that may be followed; null in place of any other text."""
-Written = Annotated[Json, BeforeValidator(_escaped)]
+AcceptedWrite = Annotated[Json, BeforeValidator(_escaped)]
 """JSON with such texts."""
 
 
@@ -94,7 +94,7 @@ def path_of_target(key: str) -> str:
     return f"{of_cluster}/targets/{'/'.join(quoted[1:])}"
 
 
-class _Of:
+class _AnswerField:
     """Describes a field of JSON as a model that wrote it."""
 
     def __init__(self, model: type[BaseModel]) -> None:
@@ -342,7 +342,7 @@ class TargetDetail(AnswerModel):
     """A target: its state, and the configuration that is in force for it."""
 
     state: TargetState
-    configuration: Annotated[Written, _Of(TargetModel)]
+    configuration: Annotated[AcceptedWrite, _AnswerField(TargetModel)]
     """An entry of `targets`, complete: defaults and shared queries are written out."""
     defaults: Defaults
     schedules: tuple[Schedule, ...]
@@ -459,7 +459,7 @@ class BreakerHold(AnswerModel):
     replicas: int
 
 
-class Decided(TargetSummary):
+class TargetDecision(TargetSummary):
     """What was decided in one sync, and what became of it."""
 
     time: Instant
@@ -534,7 +534,7 @@ class CountChange(AnswerModel):
     reversal: bool = False
 
 
-class Decision(Decided):
+class Decision(TargetDecision):
     """A whole decision."""
 
     metrics: tuple[DecisionMetric, ...]
@@ -549,7 +549,7 @@ class Decision(Decided):
     """As the HPA writes it."""
     conditions: tuple[DecisionCondition, ...]
     events: tuple[DecisionEvent, ...]
-    current_metrics: tuple[Written, ...]
+    current_metrics: tuple[AcceptedWrite, ...]
     """`currentMetrics` of the HPA's status."""
     foreign_change: CountChange | None = None
     """Who else changed the count since the sync before."""
@@ -598,7 +598,7 @@ class Explanation(AnswerModel):
     """What would have had to be different for another count."""
     others: tuple[Sentence, ...]
     """Who else wrote."""
-    decision: Annotated[Json, _Of(Decision)] | None
+    decision: Annotated[Json, _AnswerField(Decision)] | None
     """All of it; null if it is lost, or the target was removed."""
     recomputed: bool | None = None
     """Whether deciding again came to the same; of `autoscaler explain --recompute` only."""
@@ -616,7 +616,7 @@ class Explanation(AnswerModel):
 # -- agreement -----------------------------------------------------------------------------------
 
 
-class OtherField(AnswerModel):
+class FieldDifference(AnswerModel):
     """A field that has another value in the HPA."""
 
     field: str
@@ -624,7 +624,7 @@ class OtherField(AnswerModel):
     theirs: str
 
 
-class OtherReading(AnswerModel):
+class ReadingDifference(AnswerModel):
     """A metric whose value in the HPA is none that was read here within one period."""
 
     metric: Sentence
@@ -642,13 +642,13 @@ class Disagreement(AnswerModel):
     ours: int
     theirs: int
     message: Sentence
-    fields: tuple[OtherField, ...] = ()
+    fields: tuple[FieldDifference, ...] = ()
     """The fields that differed then."""
-    readings: tuple[OtherReading, ...] = ()
+    readings: tuple[ReadingDifference, ...] = ()
     """The readings that differed then, each where it differed most."""
 
 
-class NotCompared(AnswerModel):
+class UncomparedTime(AnswerModel):
     """How long the counts were not compared for a reason."""
 
     reason: Sentence
@@ -689,9 +689,9 @@ class TargetAgreement(AnswerModel):
     times: tuple[AgreementTime, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     """The longest ones, at most a hundred."""
-    not_compared: tuple[NotCompared, ...] = ()
+    not_compared: tuple[UncomparedTime, ...] = ()
     """The reasons, the one with the most time first."""
-    differences: tuple[OtherField, ...] = ()
+    differences: tuple[FieldDifference, ...] = ()
     """The fields that differ now, whether or not they have changed a count."""
     hpa: HpaState | None = None
     mode: str = "shadow"

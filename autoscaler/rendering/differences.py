@@ -16,10 +16,10 @@ from autoscaler.core.decision import (
     Outcome,
     Zone,
 )
-from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
+from autoscaler.core.observation import LONGEST_SENTENCE, ReadFailure
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable
-from autoscaler.core.writes import Superseded, WriteFailed
+from autoscaler.core.writes import WriteConflict, WriteFailure
 from autoscaler.persistence.record.changes import (
     change_key,
     is_held,
@@ -71,7 +71,7 @@ def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
 def _count(old: Decision, new: Decision) -> Iterator[str]:
     if new.current is None and old.scale != new.scale:
         scale = new.scale
-        why = scale.message if isinstance(scale, Unavailable) else "it is unknown"
+        why = scale.message if isinstance(scale, ReadFailure) else "it is unknown"
         yield f"the scale is not read: {why}"
     elif old.current is None and new.current is not None:
         yield "the scale is read again"
@@ -88,7 +88,7 @@ def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
         yield f"it is to go to {new.desired}: {wording.reason(new) or 'as the metrics ask'}"
     elif moved and not moves and old.current is not None:
         yield f"it is to stay there; before, it was to go from {old.current} to {old.desired}"
-    fails_otherwise = isinstance(after.write, WriteFailed) and before.write != after.write
+    fails_otherwise = isinstance(after.write, WriteFailure) and before.write != after.write
     if fails_otherwise or (type(before.write) is not type(after.write) and (moves or not moved)):
         yield _write(after)
 
@@ -99,9 +99,9 @@ def _write(after: SyncResult) -> str:
         return "there is nothing to write now"
     if word == WRITTEN:
         return "the count was written"
-    if isinstance(write, WriteFailed):
+    if isinstance(write, WriteFailure):
         word = write.message
-    elif isinstance(write, Superseded):
+    elif isinstance(write, WriteConflict):
         word = f"somebody else set {write.scale.spec_replicas} meanwhile"
     return f"the count was not written: {word}"
 

@@ -22,8 +22,8 @@ from autoscaler.core.observation import (
     Gap,
     GapKind,
     PodSamples,
+    ReadFailure,
     Scale,
-    Unavailable,
     Values,
 )
 from autoscaler.core.sync_result import SyncResult
@@ -119,7 +119,7 @@ def labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
 def _scale(result: SyncResult) -> list[str]:
     decision, scale, hold = result.decision, result.decision.scale, result.decision.hold
     bounds, *more = target_rules.bounds_lines(result)
-    if isinstance(scale, Unavailable):
+    if isinstance(scale, ReadFailure):
         return [scale.message, bounds, *more]
     count = wording.counted(scale.spec_replicas, "replica")
     lines = [f"{count} in spec, {scale.status_replicas} in status; {bounds}", *more]
@@ -214,7 +214,7 @@ _UNREADY = {
 }
 
 
-def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavailable) -> str:
+def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | ReadFailure) -> str:
     proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
     whys = {
         Formula.WITHIN_TOLERANCE: "the ratio is tolerated",

@@ -170,12 +170,12 @@ def why_no_series(ask: Ask, promql: str, name: str = "") -> str:
     """
     found: list[str] = []
     with suppress(_UnknownError):
-        for sentence in _Looking(ask, name).at(promql):
+        for sentence in _Investigation(ask, name).at(promql):
             found.append(sentence)  # noqa: PERF402 - what is known before a question fails stays
     return printable("; ".join(found), _LONGEST_FINDING)
 
 
-class _Looking:
+class _Investigation:
     """Asks at most so many questions about one query."""
 
     def __init__(self, ask: Ask, name: str) -> None:
@@ -294,7 +294,7 @@ def _shown(part: VectorSelector | Matcher) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingSeries:
     """A query that found no series; ``what`` is its use, ``metric`` None for a bound's."""
 
     target: Target
@@ -303,14 +303,14 @@ class Missing:
     metric: MetricSpec | None = None
 
 
-def missing_in(target: Target, observation: Observation) -> tuple[Missing, ...]:
+def missing_in(target: Target, observation: Observation) -> tuple[MissingSeries, ...]:
     """Return the queries of a target in which a sync found no series.
 
     Of a metric of pods that says nothing where the pods are not known.
     """
     knows_pods = isinstance(observation.pods, tuple)
     found = [
-        Missing(target, wording.metric_name(metric), query, metric)
+        MissingSeries(target, wording.metric_name(metric), query, metric)
         for metric, query, reading in zip(
             target.spec.metrics, target.queries, observation.readings, strict=True
         )
@@ -321,7 +321,7 @@ def missing_in(target: Target, observation: Observation) -> tuple[Missing, ...]:
         ("maxReplicasQuery", target.max_replicas_query, observation.max_replicas_reading),
     ):
         if query is not None and _is_empty(reading):
-            found.append(Missing(target, bound, query))
+            found.append(MissingSeries(target, bound, query))
     return tuple(found)
 
 
@@ -337,7 +337,7 @@ class Findings:
     """Gets the name of the server, and PromQL."""
     _last: tuple[tuple[QueryKey, str], QueryResult | QueryFailure, str] | None = None
 
-    def of(self, missing: Missing) -> str:
+    def of(self, missing: MissingSeries) -> str:
         """Return what there is of a query; empty where nothing is known."""
         metric = missing.metric
         key = missing.query.key, "" if metric is None else metric.name
@@ -358,7 +358,9 @@ class Findings:
         return answer, why_no_series(lambda promql: self.ask(key.server, promql), key.promql, name)
 
 
-def of_target(findings: Sequence[tuple[Missing, str]], missing: Sequence[Missing]) -> list[str]:
+def of_target(
+    findings: Sequence[tuple[MissingSeries, str]], missing: Sequence[MissingSeries]
+) -> list[str]:
     """Return what was found of what a target misses; each use is named where there are several."""
     return [
         f"{use.what}: {found}" if len(missing) > 1 else found for use, found in findings if found

@@ -31,7 +31,13 @@ from autoscaler.core.observation import HOLD_QUERY, LONGEST_SENTENCE, Scale
 from autoscaler.core.spec import Behavior, SelectPolicy
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable
-from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
+from autoscaler.core.writes import (
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteFailure,
+)
 from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.wording import time_of_day
 
@@ -78,18 +84,18 @@ def _failure(decision: Decision) -> str:
 def _change(result: SyncResult, restraint: Restraint | None) -> str:
     decision, write = result.decision, result.write
     move = f"{decision.current} -> {wording.counted(decision.desired, 'replica')}"
-    if isinstance(write, Superseded):
+    if isinstance(write, WriteConflict):
         other = f"somebody else set {write.scale.spec_replicas} meanwhile"
         return f"{move} not written: {other}{_besides(decision, restraint)}"
-    if isinstance(write, WriteFailed):
+    if isinstance(write, WriteFailure):
         return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
     restricted = _restricted(result, restraint)
     asked = f"; {_asked(decision)}" if restricted and decision.combination is not None else ""
     why = f"{_why(decision, restraint)}{asked}{restricted}{_besides(decision, restraint)}"
-    if isinstance(write, NotWritten) and write.reason is NotWrittenReason.NOT_LEADING:
+    if isinstance(write, SkippedWrite) and write.reason is SkippedWriteReason.NOT_LEADING:
         return f"{move} is left to the process that leads: {why}"
     because = ", since " if _active(decision, restraint) is not None else ": "
-    return f"{'scaled' if isinstance(write, Written) else 'would scale'} {move}{because}{why}"
+    return f"{'scaled' if isinstance(write, AcceptedWrite) else 'would scale'} {move}{because}{why}"
 
 
 def _why_unchanged(result: SyncResult, restraint: Restraint | None) -> str:

@@ -16,15 +16,21 @@ from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
     PodSamples,
+    ReadFailure,
     Reading,
     Scale,
-    Unavailable,
     Values,
 )
 from autoscaler.core.spec import Flags, MetricSpec
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    AcceptedWrite,
+    SkippedWrite,
+    WriteConflict,
+    WriteFailure,
+    WriteOutcome,
+)
 from autoscaler.quantities import format_milli
 from autoscaler.rendering import answers, target_rules, wording
 from autoscaler.rendering.hpa import current_metrics, hpa_answer
@@ -64,10 +70,10 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
     )
 
 
-def decided(result: SyncResult) -> answers.Decided:
+def decided(result: SyncResult) -> answers.TargetDecision:
     """Return what was decided, without its stages."""
     metrics = _metrics(result.decision)
-    return answers.Decided(**_decided(result, metrics))
+    return answers.TargetDecision(**_decided(result, metrics))
 
 
 def whole(
@@ -80,7 +86,7 @@ def whole(
         for index, metric in enumerate(decision.metrics)
     )
     fields = _decided(result, metrics) | {
-        "scale": {"error": scale.message} if isinstance(scale, Unavailable) else scale,
+        "scale": {"error": scale.message} if isinstance(scale, ReadFailure) else scale,
         "foreign_change": decision.foreign,
     }
     return answers.Decision(
@@ -150,8 +156,8 @@ def _decided(result: SyncResult, metrics: Sequence[answers.Metric]) -> dict[str,
 
 def write_word(write: WriteOutcome | None) -> str | None:
     """Return a word for what became of the write; None where none was due."""
-    words = {Written: WRITTEN, Superseded: "superseded", WriteFailed: "failed"}
-    if isinstance(write, NotWritten):
+    words = {AcceptedWrite: WRITTEN, WriteConflict: "superseded", WriteFailure: "failed"}
+    if isinstance(write, SkippedWrite):
         return write.reason.value
     return None if write is None else words[type(write)]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from autoscaler.core.observation import Pod, Unavailable
+from autoscaler.core.observation import Pod, ReadFailure
 from autoscaler.core.selectors import parse
 from autoscaler.sync.ports import Cluster
 
-Pods = tuple[Pod, ...] | Unavailable | None
+Pods = tuple[Pod, ...] | ReadFailure | None
 """None: the pods were not read, because the decision does not need them."""
 
 Place = tuple[str, str]
@@ -138,30 +138,30 @@ class PodReads:
     ) -> tuple[Pods, tuple[str, ...]]:
         """Return the pods of a target's selector, and the candidates that select one of them."""
         pods = self._pods(namespace, selector)
-        if isinstance(pods, Unavailable):
+        if isinstance(pods, ReadFailure):
             return pods, ()
         names = {pod.name for pod in pods}
         shared: list[str] = []
         for candidate, its_selector in candidates.items():
             others = self._names(namespace, its_selector)
-            if isinstance(others, Unavailable):
+            if isinstance(others, ReadFailure):
                 return others, ()
             if not names.isdisjoint(others):
                 shared.append(candidate)
         return pods, tuple(shared)
 
-    def _names(self, namespace: str, selector: str) -> frozenset[str] | Unavailable:
+    def _names(self, namespace: str, selector: str) -> frozenset[str] | ReadFailure:
         """Return the names of a selector's pods; many targets may be compared with them."""
         names = self._names_of.get((namespace, selector))
         if names is None:
             pods = self._pods(namespace, selector)
-            if isinstance(pods, Unavailable):
+            if isinstance(pods, ReadFailure):
                 return pods
             names = frozenset(pod.name for pod in pods)
             self._names_of[namespace, selector] = names
         return names
 
-    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
+    def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | ReadFailure:
         cached = self._cluster.cached_pods(namespace, selector)
         if cached is None:
             return self._cluster.list_pods(namespace, selector, self._deadline)

@@ -14,7 +14,7 @@ from autoscaler import clock
 from autoscaler.clock import Clock
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import History
-from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.observation import Hpa, Pod, ReadFailure, Scale, UncheckedControl
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
@@ -55,13 +55,15 @@ class Cluster(Protocol):
         They are since this process stood still.
         """
 
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
         """Return the scale."""
 
-    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | ReadFailure | None:
         """Return the pods of a namespace that match a selector in string form."""
 
-    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def cached_controller(
+        self, namespace: str, ref: ScaleTargetRef
+    ) -> str | UncheckedControl | None:
         """Return in words which other autoscaler controls the object, or why none can say."""
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
@@ -72,7 +74,7 @@ class Cluster(Protocol):
 
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
-    ) -> Scale | Unavailable:
+    ) -> Scale | ReadFailure:
         """Read the scale subresource of any kind that has one."""
 
     def write_scale(
@@ -82,7 +84,7 @@ class Cluster(Protocol):
 
     def list_pods(
         self, namespace: str, selector: str, deadline: float
-    ) -> tuple[Pod, ...] | Unavailable:
+    ) -> tuple[Pod, ...] | ReadFailure:
         """List the pods of a namespace that match a selector in string form."""
 
 

@@ -13,13 +13,13 @@ from typing import TypeVar
 from autoscaler import clock
 from autoscaler.core.breaker import goes_down
 from autoscaler.core.decision import Decision, Outcome
-from autoscaler.core.observation import Observation, Scale, Unavailable
+from autoscaler.core.observation import Observation, ReadFailure, Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey, Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason, WriteFailure
 from autoscaler.schedules import open_windows
 from autoscaler.sync.calls import NOT_BEGUN, Urgency
 from autoscaler.sync.driver import Coroutine, Driver, promise
@@ -149,7 +149,7 @@ class SyncRun:
         self.decisions[target.key] = step.decision
         self.ports.reporter.report(step.result)
 
-    def _scale(self, target: Target) -> Coroutine[Scale | Unavailable]:
+    def _scale(self, target: Target) -> Coroutine[Scale | ReadFailure]:
         """Read the scale, and register its selector: others of the namespace wait for it."""
         namespace, ref = target.namespace, target.spec.scale_target_ref
         cluster = self.ports.clusters[target.cluster]
@@ -163,7 +163,7 @@ class SyncRun:
                 reading = self.state.read(
                     target, self.state.scale_read_order, self.scale_deadline, call
                 )
-                scale = yield from self._result(reading, Unavailable)
+                scale = yield from self._result(reading, ReadFailure)
             if isinstance(scale, Scale):
                 self.state.overlaps.register(target.key, target.place, scale.selector)
         finally:
@@ -175,7 +175,7 @@ class SyncRun:
         return scale
 
     def _pods(
-        self, target: Target, scale: Scale | Unavailable
+        self, target: Target, scale: Scale | ReadFailure
     ) -> Coroutine[tuple[Pods, tuple[str, ...]]]:
         """Read the pods where the decision needs them, and which other targets select them too."""
         namespace = target.namespace
@@ -183,7 +183,7 @@ class SyncRun:
         if registered is not None and not registered.done():
             yield registered
         candidates = self.state.overlaps.candidates(target.key)
-        if isinstance(scale, Unavailable) or not (candidates or needs_pods(target.spec)):
+        if isinstance(scale, ReadFailure) or not (candidates or needs_pods(target.spec)):
             return None, ()
         cluster = self.ports.clusters[target.cluster]
         pods = None if candidates else cluster.cached_pods(namespace, scale.selector)
@@ -192,12 +192,12 @@ class SyncRun:
         reads = self.pod_reads[target.cluster]
         call = partial(reads.read, namespace, scale.selector, candidates)
         reading = self.state.read(target, self.state.pod_read_order, self.read_deadline, call)
-        return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
+        return (yield from self._result(reading, lambda why: (ReadFailure(why), ())))
 
     def _decided(
         self,
         target: Target,
-        scale: Scale | Unavailable,
+        scale: Scale | ReadFailure,
         pods: Pods,
         ambiguous_with: tuple[str, ...],
     ) -> Step:
@@ -286,11 +286,11 @@ class SyncRun:
     def _written(self, step: Step, scale: Scale) -> Coroutine[Step]:
         """Write the count, if this process may; the store has it first: no crash loses it."""
         if step.decision.in_shadow:
-            return step.settled(NotWritten(NotWrittenReason.SHADOW))
+            return step.settled(SkippedWrite(SkippedWriteReason.SHADOW))
         target, desired = step.rules.target, step.decision.desired
         cluster = self.ports.clusters[target.cluster]
         if cluster.leads_since(target.namespace) is None:
-            return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
+            return step.settled(SkippedWrite(SkippedWriteReason.NOT_LEADING))
         yield self.state.histories.intend(target.key, step.intended(), self.as_of)
         ref, until = target.spec.scale_target_ref, self.write_deadline
         sending = self.state.cluster_calls.writes[target.cluster].submit(
@@ -300,7 +300,7 @@ class SyncRun:
         )
         # What raised may have been sent; what never began was not.
         write = yield from self._result(
-            sending, lambda why: WriteFailed(why, unknown=not sending.cancelled())
+            sending, lambda why: WriteFailure(why, unknown=not sending.cancelled())
         )
         step = step.settled(write)
         self.state.histories.put(target.key, step.history, self.as_of)

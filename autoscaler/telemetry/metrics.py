@@ -26,7 +26,7 @@ from autoscaler import __version__, clock
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
+from autoscaler.core.writes import AcceptedWrite, SkippedWrite, WriteConflict, WriteFailure
 from autoscaler.persistence.record import Status as RecordStatus
 from autoscaler.rendering import wording
 from autoscaler.sync.breakers import BreakerStatus
@@ -43,10 +43,10 @@ NO_ANSWER = "error"
 
 _OK, _SUCCEEDED, _FAILED = "ok", "succeeded", "failed"
 _WRITE_WORDS: dict[type, str] = {
-    Written: "written",
-    Superseded: "superseded",
-    WriteFailed: _FAILED,
-    NotWritten: "left_out",
+    AcceptedWrite: "written",
+    WriteConflict: "superseded",
+    WriteFailure: _FAILED,
+    SkippedWrite: "left_out",
 }
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"

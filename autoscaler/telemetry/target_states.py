@@ -12,8 +12,8 @@ from autoscaler.core.observation import LONGEST_SENTENCE, Gap, Reading, Values
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
-from autoscaler.core.writes import WriteFailed
-from autoscaler.persistence.record.rows import Standing
+from autoscaler.core.writes import WriteFailure
+from autoscaler.persistence.record.rows import LastState
 from autoscaler.rendering import wording
 from autoscaler.rendering.reasons import verdict
 
@@ -102,7 +102,7 @@ class TargetStates:
         self._of_other_metrics: dict[str, TargetState] = {}
         """The states of targets whose metrics were changed, until their next sync."""
         self._findings: dict[str, str] = {}
-        self._recorded: dict[str, Standing] = {}
+        self._recorded: dict[str, LastState] = {}
         """How targets stood before this process began, until it is used."""
         self._clock_set = 0.0
         self._versions = count()
@@ -133,7 +133,7 @@ class TargetStates:
         self._findings[key] = finding
         self.version = next(self._versions)
 
-    def resume(self, standings: Mapping[str, Standing]) -> None:
+    def resume(self, standings: Mapping[str, LastState]) -> None:
         """Go on with the states that are recorded, at the next sync of each target."""
         self._recorded = dict(standings)
 
@@ -141,7 +141,7 @@ class TargetStates:
         """Keep a target's result.  It is quick, since each sync does it for every target."""
         decision, key = result.decision, result.target.key
         before = self._states.get(key)
-        if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailed:
+        if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailure:
             succeeded = None if before is None else before.succeeded
         else:
             succeeded = decision.time

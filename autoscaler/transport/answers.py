@@ -35,7 +35,7 @@ _WIDE, _WIDEST = re.compile(rb"[\xc4-\xff]"), re.compile(rb"[\xf0-\xff]")
 _WIDE_ESCAPE, _WIDEST_ESCAPE = re.compile(rb"\\u(?!00)"), re.compile(rb"\\u[dD][89abAB]")
 
 
-class TooLarge(Exception):  # noqa: N818 - what the answer is
+class BodyTooLargeError(Exception):
     """The body is larger than allowed; the rest was not received."""
 
 
@@ -47,7 +47,7 @@ class LineTooLong(urllib3.exceptions.HTTPError):
     """A line is longer than allowed; the rest was not received."""
 
 
-class TooMuch(Exception):  # noqa: N818 - as above
+class DocumentTooLargeError(Exception):
     """The parsed document would take more memory than allowed."""
 
 
@@ -104,7 +104,7 @@ def chunks_of(
     while chunk := response.read1(_CHUNK_BYTES, decode_content=decode):
         size += len(chunk)
         if size > most_bytes:
-            raise TooLarge(f"more than {most_bytes >> 20} MiB")
+            raise BodyTooLargeError(f"more than {most_bytes >> 20} MiB")
         if clock.monotonic() >= until:
             raise urllib3.exceptions.TimeoutError("the answer is not complete")
         yield chunk
@@ -139,7 +139,7 @@ def parse(body: bytes, most: int) -> object:
 
 def error_object(body: bytes) -> dict[str, object]:
     """Return the JSON object that tells an error in a sentence or two; empty for anything else."""
-    with suppress(TooMuch, ValueError, RecursionError):
+    with suppress(DocumentTooLargeError, ValueError, RecursionError):
         document = parse(body, _MOST_OF_AN_ERROR)
         return document if isinstance(document, dict) else {}
     return {}
@@ -147,7 +147,7 @@ def error_object(body: bytes) -> dict[str, object]:
 
 def _check_memory(size: int, most: int) -> None:
     if size > most:
-        raise TooMuch(f"JSON that takes more than {most >> 20} MiB of memory")
+        raise DocumentTooLargeError(f"JSON that takes more than {most >> 20} MiB of memory")
 
 
 def memory_of(body: bytes) -> int:
@@ -240,7 +240,7 @@ class Answer:
     def __init__(self, memory: AnswerMemory, until: float, seconds: float) -> None:
         self.status, self.body = 0, b""
         self.headers: Mapping[str, str] = {}
-        self.unread: TooLarge | UnexpectedEncoding | NoMemory | None = None
+        self.unread: BodyTooLargeError | UnexpectedEncoding | NoMemory | None = None
         """Why a body is missing."""
         self._memory = memory
         self._until = until
@@ -266,7 +266,7 @@ class Answer:
             body = read_body(
                 response, self._until, most, encoding=encoding, on_size=self._make_room
             )
-        except (UnexpectedEncoding, TooLarge, NoMemory) as error:
+        except (UnexpectedEncoding, BodyTooLargeError, NoMemory) as error:
             # With its traceback it would refer to this object.
             self.unread = error.with_traceback(None)
             self._give_back()

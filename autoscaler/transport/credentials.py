@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from autoscaler import clock
 from autoscaler.file_contents import MOST_OF_A_SECRET, read_bytes
-from autoscaler.transport.deadline import Deadline, Expired, Stopped
+from autoscaler.transport.deadline import Deadline, DeadlineExceededError, StoppedError
 from autoscaler.transport.retries import GrowingPause
 
 FETCH_SECONDS = 30.0
@@ -174,9 +174,9 @@ class BackgroundToken(Generic[T]):
             is_valid = token.seconds is None or token.seconds > 0  # as NaN is not
         except SecretError as error:
             return None, str(error)
-        except Expired:
+        except DeadlineExceededError:
             return None, f"it was not given within {FETCH_SECONDS:g} s"
-        except Stopped:
+        except StoppedError:
             return None, "stopping"
         except BaseException as error:  # noqa: BLE001 - vendors' libraries raise anything
             # Their texts may hold what was sent.

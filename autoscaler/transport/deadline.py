@@ -58,12 +58,12 @@ class RequestSocket:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-class _Current(threading.local):
+class _ThreadDeadline(threading.local):
     request: RequestSocket | None = None
     """The one that this thread carries out."""
 
 
-_current = _Current()
+_current = _ThreadDeadline()
 
 
 def _set_socket(sock: socket.socket | None) -> None:
@@ -126,11 +126,11 @@ _IDLE_SECONDS = 0.5
 """How long a thread waits for more work: starting one for each request would double its cost."""
 
 
-class Expired(HTTPError):  # noqa: N818 - an outcome, as queue.Empty
+class DeadlineExceededError(HTTPError):
     """The work did not end in time; its thread is left to end by itself."""
 
 
-class Stopped(Exception):  # noqa: N818 - as above
+class StoppedError(Exception):
     """The stop was set while the work was awaited; its thread is left to end by itself."""
 
 
@@ -174,7 +174,7 @@ class Deadline:
                     break
             if error is not None:
                 raise error
-        except (Expired, Stopped):
+        except (DeadlineExceededError, StoppedError):
             request.cut()
             raise
         finally:
@@ -211,11 +211,11 @@ class Deadline:
     def _slice(self, until: float) -> float:
         left = until - clock.monotonic()
         if left <= 0:
-            raise Expired
+            raise DeadlineExceededError
         if self._stop is None:
             return left
         if self._stop.is_set():
-            raise Stopped
+            raise StoppedError
         return min(left, _SLICE_SECONDS)
 
 
@@ -263,7 +263,7 @@ class RequestDeadline:
             with self._changed:
                 self._requests.discard(request)
         # Here it has no context: what the cut made of the request is not why it ended.
-        raise Expired
+        raise DeadlineExceededError
 
     def _add(self, request: RequestSocket) -> None:
         with self._changed:

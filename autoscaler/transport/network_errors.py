@@ -15,7 +15,7 @@ from enum import Enum
 from urllib3 import exceptions
 from urllib3.util import Url, parse_url
 
-from autoscaler.transport.deadline import Expired
+from autoscaler.transport.deadline import DeadlineExceededError
 from autoscaler.transport.redaction import without_secrets
 
 RAISED = (exceptions.HTTPError, ValueError, OSError, RuntimeError)
@@ -61,7 +61,7 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], Kind], ...] = (
     ((ssl.SSLEOFError, ssl.SSLZeroReturnError), Kind.TLS_CLOSED),
     ((ssl.SSLError, exceptions.SSLError), Kind.TLS),
     ((socket.gaierror,), Kind.NAME),
-    ((exceptions.ReadTimeoutError, TimeoutError, Expired), Kind.TIMEOUT),
+    ((exceptions.ReadTimeoutError, TimeoutError, DeadlineExceededError), Kind.TIMEOUT),
     ((ConnectionRefusedError,), Kind.REFUSED),
     # ClosedPoolError: we closed the idle connections meanwhile, because of new certificates.
     ((http.client.RemoteDisconnected, exceptions.ClosedPoolError), Kind.CLOSED),

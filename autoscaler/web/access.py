@@ -60,7 +60,7 @@ HEADERS: Mapping[str, str] = {
 """Of every answer."""
 
 
-class Guarded:
+class AccessGuard:
     """Answers who may not read with a reason, and hands all other requests to an application.
 
     ``with_metrics`` says whether metrics and probes are at the same address.  ``sign_in_failed`` is

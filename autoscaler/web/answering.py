@@ -66,7 +66,7 @@ class BusyError(Exception):
     """There is no room for another answer; the text is the sentence that says so."""
 
 
-class Answering:
+class AnswerPool:
     """Makes at most ``most_at_once`` answers at once; a request waits for so many seconds."""
 
     def __init__(

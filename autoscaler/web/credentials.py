@@ -23,7 +23,7 @@ from autoscaler.file_contents import stamp_of
 T = TypeVar("T")
 
 
-class Rotating(Generic[T]):
+class RotatingValue(Generic[T]):
     """Makes a value again when its files change; the last good one stays while they are broken.
 
     ``told`` is called with False and a sentence once they are, and with True when they are well
@@ -102,13 +102,15 @@ class Verdict(Enum):
 class WebCredentials:
     """Checks the Authorization headers of requests.
 
-    All but `check` is done on worker threads.  ``told`` is as for `Rotating`.
+    All but `check` is done on worker threads.  ``told`` is as for `RotatingValue`.
     """
 
     def __init__(self, auth: WebAuth, told: Callable[[bool, str], None]) -> None:
 
-        def rotating(name: str, file: Path | None, make: Callable[[Path], T]) -> Rotating[T] | None:
-            return None if file is None else Rotating(name, [file], partial(make, file), told)
+        def rotating(
+            name: str, file: Path | None, make: Callable[[Path], T]
+        ) -> RotatingValue[T] | None:
+            return None if file is None else RotatingValue(name, [file], partial(make, file), told)
 
         self._token = rotating("web.auth.bearerTokenFile", auth.bearer_token_file, token_in)
         self._users = rotating("web.auth.basicAuthUsersFile", auth.basic_auth_users_file, users_in)
@@ -137,7 +139,7 @@ class WebCredentials:
             return await self._check_user(users, value.strip())
         return Verdict.WRONG
 
-    def _check_token(self, token: Rotating[bytes], given: str) -> Verdict:
+    def _check_token(self, token: RotatingValue[bytes], given: str) -> Verdict:
         right = hmac.compare_digest(token.current(), given.encode("latin-1", "replace"))
         return Verdict.RIGHT if right else Verdict.WRONG
 

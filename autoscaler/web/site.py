@@ -21,7 +21,7 @@ from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.telemetry.target_states import TargetFacts, TargetStates
-from autoscaler.web.answering import Answering, BusyError, Page
+from autoscaler.web.answering import AnswerPool, BusyError, Page
 
 HISTORIES = "/api/v1/histories"
 PROBES = frozenset({"/livez", "/healthz", "/readyz"})
@@ -159,7 +159,7 @@ def application(
     ``answer`` is called with the path and the Accept header, ``on_fault`` with what a page raises,
     which is a 500.
     """
-    answering = Answering(_MANY)
+    answering = AnswerPool(_MANY)
 
     def fault(_: Request, error: Exception) -> Response:
         on_fault(error)

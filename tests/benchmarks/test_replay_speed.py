@@ -1,4 +1,4 @@
-"""The benchmark of what a rehearsal costs."""
+"""The benchmark of what a replay costs."""
 
 import re
 

@@ -16,16 +16,16 @@ from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.config import shards
 from autoscaler.migrate import adopting, adoption_text, moving
 from autoscaler.migrate.adopting import adopt
-from autoscaler.migrate.moving import Move, Other, Replaced, ReplacedAutoscalers
-from autoscaler.migrate.options import Wishes
+from autoscaler.migrate.moving import Move, Other, ReplacedAutoscaler, ReplacedAutoscalers
+from autoscaler.migrate.options import AdoptOptions
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Json
 from tests.worlds.daemon import DaemonProcess, Document
 from tests.worlds.process import free_port
 from tests.worlds.world import World
 
-EXECUTE = Wishes(execute=True)
-BACK = Wishes(execute=True, back=True)
+EXECUTE = AdoptOptions(execute=True)
+BACK = AdoptOptions(execute=True, back=True)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Bed:
     capsys: pytest.CaptureFixture[str]
 
     def adopt(
-        self, name: str, wishes: Wishes, url: str | None = None, file: Path | None = None
+        self, name: str, wishes: AdoptOptions, url: str | None = None, file: Path | None = None
     ) -> tuple[int | None, str, str]:
         """Adopt a target; return the exit code, what is printed, and what is wrong."""
         url = url or f"http://{self.daemon.address}"
@@ -50,7 +50,7 @@ class Bed:
         key = f"{self.world.key(name)}: "
         return code, printed.out.replace(key, ""), printed.err.replace(key, "")
 
-    def refused(self, name: str, wishes: Wishes = EXECUTE, url: str | None = None) -> str:
+    def refused(self, name: str, wishes: AdoptOptions = EXECUTE, url: str | None = None) -> str:
         """Return why it is refused; nothing may be changed by it."""
         before = self.there()
         code, out, error = self.adopt(name, wishes, url)
@@ -160,7 +160,7 @@ def test_a_target_that_the_daemon_lacks_is_told(run: Callable[..., Bed], world: 
     others.create(world.api, world.namespace, others.autoscaler("of-new", of="new"))
     file = world.write(world.document(world.target("new")), "other")
     told = f"the daemon at http://{bed.daemon.address} has no such target: does it run with {file}?"
-    code, out, _ = bed.adopt("new", Wishes(), file=file)
+    code, out, _ = bed.adopt("new", AdoptOptions(), file=file)
     assert (code, f"\n  in the way: {told}\n" in out) == (0, True)
     assert bed.adopt("new", EXECUTE, file=file) == (1, "", f"{told}\nnothing was changed\n")
 
@@ -178,7 +178,7 @@ def test_a_target_of_another_shard_is_told(
     number = shards.owner(world.namespace, 2)
     with world.start(document, "--shard", str(1 - number)) as daemon:
         daemon.wait_event("started")
-        code, out, _ = Bed(world, daemon, capsys).adopt("a", Wishes())
+        code, out, _ = Bed(world, daemon, capsys).adopt("a", AdoptOptions())
     assert (code, f"in the way: shard {number} has the targets there" in out) == (0, True)
 
 
@@ -232,7 +232,7 @@ def test_a_daemon_that_does_not_see_the_other_one_is_told(
     """As where the user's kubeconfig names another cluster: nothing is deleted there."""
     bed, elsewhere = run(), others.autoscaler("web", of="a")
     elsewhere["metadata"]["uid"] = "1"
-    monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _: Replaced((elsewhere,)))
+    monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _: ReplacedAutoscaler((elsewhere,)))
     assert bed.refused("a") == (
         'the daemon does not see HorizontalPodAutoscaler "web", and says that the target is ok. '
         "Give it the right to list and watch HorizontalPodAutoscalers, and look whether your "
@@ -246,7 +246,7 @@ def test_run_shadow_is_known_before_anything_changes(run: Callable[..., Bed]) ->
     bed = run(arguments=("--shadow",))
     bed.decided("web", 1)
     assert bed.refused("a") == adoption_text.IN_SHADOW
-    assert f"in the way: {adoption_text.IN_SHADOW}\n" in bed.adopt("a", Wishes())[1]
+    assert f"in the way: {adoption_text.IN_SHADOW}\n" in bed.adopt("a", AdoptOptions())[1]
 
 
 class KilledError(BaseException):
@@ -352,7 +352,7 @@ def test_a_target_at_zero_goes_back_with_a_count_at_which_an_hpa_acts(
     bed.world.api.patch(path, {"spec": {"minReplicas": least}})
     assert bed.adopt("a", EXECUTE)[0] == 0
     bed.world.set_by_hand("a", 0)
-    reviewed = bed.adopt("a", Wishes(back=True))[1]
+    reviewed = bed.adopt("a", AdoptOptions(back=True))[1]
     assert f"the count is set to {count} first\n" in reviewed
     scale = f"kubectl scale deployment.apps/a -n {bed.world.namespace} --replicas={count}\n"
     assert scale in reviewed
@@ -375,14 +375,14 @@ def test_no_text_of_the_cluster_is_printed_raw(
     if kind == "ScaledObject":
         paused = {"autoscaling.keda.sh/paused": "true", "autoscaling.keda.sh/paused-replicas": evil}
         keda["metadata"] = {**other["metadata"], "annotations": paused}
-        found = Replaced((), (keda,)), Replaced((other,), (keda,))
+        found = ReplacedAutoscaler((), (keda,)), ReplacedAutoscaler((other,), (keda,))
     else:
         del labels["scaledobject.keda.sh/name"]
-        found = Replaced((other,)), Replaced((other, other))
+        found = ReplacedAutoscaler((other,)), ReplacedAutoscaler((other, other))
     bed = run()
     for there in found:
         monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _, there=there: there)
-        for wishes in (Wishes(), Wishes(back=True)):
+        for wishes in (AdoptOptions(), AdoptOptions(back=True)):
             _, *printed = bed.adopt("a", wishes)
             assert "owned" in "".join(printed)
             assert all(line.isprintable() for text in printed for line in text.split("\n"))
@@ -396,11 +396,11 @@ def test_it_goes_back_without_a_manifest(run: Callable[..., Bed]) -> None:
         "External metric demand: a metrics adapter has to serve it by that name; --anyway makes it "
         "all the same"
     )
-    code, reviewed, _ = bed.adopt("a", Wishes(back=True))
+    code, reviewed, _ = bed.adopt("a", AdoptOptions(back=True))
     assert code == 0
     assert "\n       - type: External\n" in reviewed
     assert reviewed.endswith("--execute does nothing as long as something is in the way\n")
-    assert bed.adopt("a", Wishes(execute=True, back=True, anyway=True))[0] == 0
+    assert bed.adopt("a", AdoptOptions(execute=True, back=True, anyway=True))[0] == 0
     made: Json = bed.world.api.get(f"{others.path_of(bed.world.namespace)}/a")
     assert made["spec"]["maxReplicas"] == 10
     assert made["spec"]["metrics"][0]["external"]["target"]["averageValue"] == "1"

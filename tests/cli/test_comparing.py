@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.rehearsed_files import PERIOD, config, samples, wave
+from tests.cli.replay_files import PERIOD, config, samples, wave
 from tests.cli.test_commands import ran
 
 Configs = tuple[Path, Path]
@@ -102,7 +102,7 @@ def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
 def test_a_time_that_counts_from_now_is_one_for_all(both: Configs, tmp_path: Path) -> None:
     file = samples(tmp_path, 1, wave, int(time.time()) - 86_400 - PERIOD)
     out = compared(*both, file, "--from", "6h ago", "-o", "json")[1]
-    assert len({each["from"] for each in json.loads(out)["rehearsals"].values()}) == 1
+    assert len({each["from"] for each in json.loads(out)["replays"].values()}) == 1
 
 
 def test_the_former_name_does_the_same(both: Configs, tmp_path: Path) -> None:

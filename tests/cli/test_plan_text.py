@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.cli.output import print_text
 from autoscaler.cli.planning import paragraphs
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ExternalMetric
 from autoscaler.core.target import Query, Target
@@ -33,8 +33,8 @@ def planned(answers: Answers, *targets: Target, away: str = "") -> list[str]:
     """
     targets = targets or (external("shop", "a"),)
     names = [one.spec.scale_target_ref.name for one in targets]
-    scales: dict[str, Scale | Unavailable] = {
-        f"shop/{name}": Unavailable(away) if away else Scale(2, 2, f"app={name}") for name in names
+    scales: dict[str, Scale | ReadFailure] = {
+        f"shop/{name}": ReadFailure(away) if away else Scale(2, 2, f"app={name}") for name in names
     }
     world = Memory(answers=answers, scales=scales)
     with world.syncer() as syncer:

@@ -18,7 +18,7 @@ from autoscaler.config import load
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.observation import Scale
 from autoscaler.core.target import QueryKey
-from autoscaler.kubernetes.rights import HPAS, LackedRight
+from autoscaler.kubernetes.rights import HPAS, MissingRight
 from autoscaler.persistence.store.rows import this_boot
 from autoscaler.rendering.record import QuerySource
 from autoscaler.sync.ports import Ports, Reporter
@@ -107,7 +107,7 @@ class NobodyElse:
         """Return that there is none."""
 
 
-LACKED: list[LackedRight] = []
+LACKED: list[MissingRight] = []
 """The rights that a plan finds missing."""
 
 
@@ -122,7 +122,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Memory:
     @contextmanager
     def ports(
         _config: object, _targets: object, reporter: Reporter, _observer: object
-    ) -> Iterator[tuple[Ports, dict[str, NobodyElse], Callable[[], list[LackedRight]]]]:
+    ) -> Iterator[tuple[Ports, dict[str, NobodyElse], Callable[[], list[MissingRight]]]]:
         world.planned = True
         ports = replace(world.world(), reporter=reporter)
         yield ports, {"": NobodyElse()}, lambda: list(LACKED)
@@ -168,7 +168,7 @@ def test_a_plan_fails_where_the_daemon_could_not_write(
     shadow: bool,
 ) -> None:
     """The exit code is 1; not for other rights, nor for targets that are never written."""
-    monkeypatch.setitem(globals(), "LACKED", [LackedRight("no", "x", prevents_writes)])
+    monkeypatch.setitem(globals(), "LACKED", [MissingRight("no", "x", prevents_writes)])
     file = two_queues(tmp_path)
     if shadow:
         file.write_text(file.read_text().replace("maxReplicas:", "mode: shadow\n  maxReplicas:"))
@@ -182,7 +182,7 @@ def test_a_plan_says_once_that_hpas_cannot_be_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: bool
 ) -> None:
     """By the right that is missing, or where rights cannot be reviewed by the refused list."""
-    lacked = [LackedRight("may not list HPAs", HPAS, prevents_writes=False)]
+    lacked = [MissingRight("may not list HPAs", HPAS, prevents_writes=False)]
     monkeypatch.setitem(globals(), "LACKED", lacked if named else [])
     monkeypatch.setattr(NobodyElse, "forbidden", ("the list is forbidden",))
     assert print_plan(two_queues(tmp_path)) == 0

@@ -1,4 +1,4 @@
-"""What Prometheus knows of the past, as the data of a rehearsal: a real server with a past."""
+"""What Prometheus knows of the past, as the data of a replay: a real server with a past."""
 
 import json
 import math
@@ -478,9 +478,7 @@ def test_an_object_metric_needs_one_series_of_its_object(asking: Asking) -> None
 
 
 def test_a_selector_that_matches_nothing_is_told(asking: Asking) -> None:
-    none = (
-        r"^there are no data to rehearse with:\n.*it gives series, and none of them is the metric"
-    )
+    none = r"^there are no data to replay with:\n.*it gives series, and none of them is the metric"
     with pytest.raises(CommandError, match=none):
         asking.data(external("q", "depth", queue="none"))
 

@@ -22,8 +22,8 @@ from autoscaler.lab.past.range_needs import TimeGrid
 from autoscaler.prometheus.reader import PrometheusReader
 from tests.cli.test_commands import queue_config
 from tests.narrowing import instance, known
-from tests.rehearsal.fleets import PERIOD, fleet
-from tests.rehearsal.test_faithful import Counted, CountingWatcher, Counts
+from tests.replay.fleets import PERIOD, fleet
+from tests.replay.test_faithful import Counted, CountingWatcher, Counts
 from tests.worlds.daemon import write_config
 from tests.worlds.prometheus.past import sample_line, write_samples
 from tests.worlds.prometheus.server import PrometheusServer
@@ -71,8 +71,8 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusS
         yield server.start(), counted.counts
 
 
-def rehearsed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
-    """Return the counts of a rehearsal, which is told how the pods were at the begin."""
+def replayed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
+    """Return the counts of a replay, which is told how the pods were at the begin."""
     config = load(
         write_config(folder / "a.yaml", queue_config(url, "shop", "web")), namespace_or_anywhere
     )
@@ -112,7 +112,7 @@ def test_a_replay_from_prometheus_is_what_the_daemon_did(
         ports = _Asked(fleet(BEGIN, SYNCS, SEED), reader=reader)
         ports.run(BEGIN, BEGIN + HOUR, PERIOD, live)
     assert live.counts == expected
-    ours = rehearsed(fleet(BEGIN, SYNCS, SEED), server.url, tmp_path)
+    ours = replayed(fleet(BEGIN, SYNCS, SEED), server.url, tmp_path)
     for key, counts in live.counts.items():
         differing = {
             at - BEGIN: (ours[key].get(at), each)

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from autoscaler import clock
 from autoscaler.lab import replaying
-from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, rehearse
-from autoscaler.lab.rendering import RehearsalAnswer
+from autoscaler.lab.engine.replay import Replay, ReplayPlan, run_replay
+from autoscaler.lab.rendering import ReplayAnswer
 from tests.adapters.record.recording import running
 from tests.cli.test_commands import queue_config, ran
 from tests.cli.test_recorded import record
@@ -47,11 +47,11 @@ def replayed(*arguments: object) -> tuple[int, str, str]:
     return ran("replay", *map(str, arguments))
 
 
-def answer(*arguments: object) -> RehearsalAnswer:
+def answer(*arguments: object) -> ReplayAnswer:
     """Replay; return what is printed as JSON, which has to fit its schema."""
     code, printed, said = replayed(*arguments, "-o", "json")
     assert code == 0, said
-    return RehearsalAnswer.model_validate_json(printed)
+    return ReplayAnswer.model_validate_json(printed)
 
 
 def assuming(folder: Path, text: str) -> tuple[str, Path]:
@@ -140,7 +140,7 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
     told = dict(re.findall(r"^  ([a-z -]+?)  +(\S+)", printed, re.MULTILINE))
     assert {name: told[name] for name in of_demand} == dict.fromkeys(of_demand, "-")
     assert told["replica-hours"] == "1.00"
-    assert report.read_text().count('data-label="rehearsed">-</td>') == len(of_demand)
+    assert report.read_text().count('data-label="simulated">-</td>') == len(of_demand)
     (one,) = answer("-c", config, "--csv", csv, *span).targets
     assert (one.measures.scored_seconds, one.measures.replica_hours) == (0.0, 1.0)
     assert (one.measures.tau_under, one.measures.worst_shortage) == (None, None)
@@ -184,7 +184,7 @@ def test_averages_are_of_a_number_of_pods(tmp_path: Path) -> None:
     code, printed, _ = replayed("-c", config, "--csv", file)
     assert code == 1
     assert printed.splitlines()[1] == (
-        "not rehearsed: shop/Deployment/web: of how many pods the samples of cpu are the average "
+        "not replayed: shop/Deployment/web: of how many pods the samples of cpu are the average "
         "is not known: give their file a third column, replicas, or state replicas with --assume"
     )
     stating = assuming(tmp_path, "workloads: [{replicas: 4}]\n")
@@ -204,7 +204,7 @@ def refused(*arguments: object) -> tuple[int, list[str]]:
     return code, said.splitlines()
 
 
-def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_replayed_is_said(config: Path, tmp_path: Path) -> None:
     file, of = samples(tmp_path), ("-c", config)
     bad = tmp_path / "bad.csv"
     bad.write_text("t,value\n1,x\n")
@@ -221,7 +221,7 @@ def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
     span = ("--from", "2026-01-01T00:20:00Z", "--to", "2026-01-01T00:10:00Z")
     for arguments, code, said in (
         (("--csv", file, "--from-record"), 2, "--from-record and --csv are two sources"),
-        ((), 2, "--from is missing: the time at which the rehearsal begins"),
+        ((), 2, "--from is missing: the time at which the replay begins"),
         (("--from", "soon"), 2, "'soon' is no time"),
         (("--csv", file, *span), 2, "--from (2026-01-01T00:20:00Z) has to be before --to"),
         (("--csv", file, "--step", "2h"), 2, "--step (7200 s) is larger than the time of"),
@@ -299,17 +299,17 @@ def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_an_interrupt_leaves_what_is_done(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(plan: RehearsalPlan, *_: object) -> Rehearsal:
+    def interrupted(plan: ReplayPlan, *_: object) -> Replay:
         def at(instant: float) -> None:
             if instant >= BASE + 600:
                 raise KeyboardInterrupt
 
-        return rehearse(plan, 1, at)
+        return run_replay(plan, 1, at)
 
-    monkeypatch.setattr(replaying, "rehearse", interrupted)
+    monkeypatch.setattr(replaying, "run_replay", interrupted)
     arguments = ("-c", config, "--csv", samples(tmp_path))
     code, printed, said = replayed(*arguments)
-    assert (code, said) == (1, "interrupted: rehearsed as far as 2026-01-01T00:10:00Z\n")
+    assert (code, said) == (1, "interrupted: replayed up to 2026-01-01T00:10:00Z\n")
     assert printed.startswith("2026-01-01T00:00:00Z to 2026-01-01T00:10:00Z, 10 min 0 s\n")
     assert "shop/Deployment/web: 1 -> " in printed
 
@@ -324,7 +324,7 @@ def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
     measures = schema["$defs"]["Measures"]["properties"]
     assert all("description" in one for one in measures.values())
     assert set(document["targets"][0]["measures"]) <= set(measures)
-    lines = schema["$defs"]["RehearsedLines"]["properties"]
+    lines = schema["$defs"]["ReplayedLines"]["properties"]
     assert all("description" in one for one in lines.values())
     assert document["targets"][0]["lines"].keys() == lines.keys() >= {"demand", "ready", "short"}
 

@@ -16,7 +16,7 @@ from autoscaler.cli.sources import NotRunningError
 from autoscaler.config import Address, Config, LeaderElection
 from autoscaler.config.shards import owner
 from autoscaler.core.extensions import Extensions, Mode
-from autoscaler.core.observation import Gap, GapKind, Hpa, HpaStatus, Reading, Scale, Unavailable
+from autoscaler.core.observation import Gap, GapKind, Hpa, HpaStatus, ReadFailure, Reading, Scale
 from autoscaler.core.spec import LabelSelector
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.client import PageLimits
@@ -50,7 +50,7 @@ def fleet() -> Metrics:
         result_of(target_of("web"), values(90)),
         result_of(target_of("grows"), values(120)),
         result_of(target_of("full", maximum=4), values(600)),
-        result_of(target_of("gone"), scale=Unavailable('deployments.apps "gone" not found')),
+        result_of(target_of("gone"), scale=ReadFailure('deployments.apps "gone" not found')),
     )
     known = [one.target for one in metrics.states.known()]
     metrics.states.set_targets([*known, target_of("new")])
@@ -143,7 +143,7 @@ def test_a_terminal_of_80_columns_shows_it_whole() -> None:
         "shop/Deployment/grows         1        20       3 -> 4     5m12s      ok",
         "  queue: 40/30",
         "  would scale 3 -> 4 replicas: queue above target: 40/30 per replica",
-        "shop/Deployment/full          1        4        3 -> 4     5m12s      limited",
+        "shop/Deployment/full          1        4        3 -> 4     5m12s      atMaximum",
         "  queue: 200/30",
         "  would scale 3 -> 4 replicas: queue above target: 200/30 per replica; the",
         "  metrics ask for 20; maxReplicas is 4",
@@ -195,13 +195,13 @@ def test_a_pipe_gets_one_line_a_target_with_tabs() -> None:
     rows = [line.split("\t") for line in lines]
     assert {len(row) for row in rows} == {8}
     states = [row[6] for row in rows]
-    assert states == ["STATE", "failing", "ok", "ok", "limited", "failing", "unknown"]
+    assert states == ["STATE", "failing", "ok", "ok", "atMaximum", "failing", "unknown"]
     assert rows[3][4] == "3 -> 4"
 
 
 def test_the_last_line_sums_up() -> None:
     """Those that are well first, then the worst."""
-    assert summary(report_of(fleet())) == "6 targets: 2 ok, 2 failing, 1 limited, 1 unknown"
+    assert summary(report_of(fleet())) == "6 targets: 2 ok, 2 failing, 1 atMaximum, 1 unknown"
     assert summary(report_of(metrics_of(result_of(target_of())))) == "1 target: 1 ok"
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from autoscaler.lab.engine.tuning import TuningSpace
 from autoscaler.lab.tuning import space_document
-from tests.cli.rehearsed_files import DAY, Load, config, samples, space, wave
+from tests.cli.replay_files import DAY, Load, config, samples, space, wave
 from tests.cli.test_commands import ran
 from tests.narrowing import instance, known
 
@@ -52,7 +52,7 @@ def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
         r"note: a candidate takes [\d.]+ s, 16 in (1 process|\d+ processes) about .*\n", err
     )
     searched = "of this space:\n  targetFactors: [0.6, 0.8, 1.0, 1.2]"
-    assert f"4 candidates were rehearsed, {searched}" in out
+    assert f"4 candidates were replayed, {searched}" in out
     assert "chosen by the first 6 days, judged on the last 6 days: both are told\n" in out
     assert "on the last days what was chosen is better than the configuration as it is\n" in out
     assert "by days it is better on 6 of 6\n" in out
@@ -166,8 +166,8 @@ def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
         os.killpg(search.pid, signal.SIGINT)
         out, err = search.communicate(timeout=60)
     assert search.returncode == 1
-    assert re.fullmatch(r"interrupted: rehearsed \d+ of 100000 candidates\n", err)
-    assert re.search(r"^\d+ candidates were rehearsed", out, re.MULTILINE)
+    assert re.fullmatch(r"interrupted: replayed \d+ of 100000 candidates\n", err)
+    assert re.search(r"^\d+ candidates were replayed", out, re.MULTILINE)
 
 
 def test_what_cannot_be_searched_is_refused(
@@ -196,7 +196,7 @@ def test_what_cannot_be_searched_is_refused(
     monkeypatch.setitem(sys.modules, "optuna", None)
     code, _, err = ran(*arguments)
     told = "a search needs optuna, which pip install --require-hashes -r "
-    told += "requirements-rehearsal.lock installs in the checkout of this project\n"
+    told += "requirements-tune.lock installs in the checkout of this project\n"
     assert (code, err) == (1, told)
 
 

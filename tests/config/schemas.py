@@ -3,10 +3,10 @@
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from autoscaler.cli.json_schemas import CONFIGURATION, SchemaOf, json_schema
+from autoscaler.cli.json_schemas import CONFIGURATION, SchemaFile, json_schema
 
 
-def validator(of: SchemaOf = CONFIGURATION) -> Draft202012Validator:
+def validator(of: SchemaFile = CONFIGURATION) -> Draft202012Validator:
     """Return the validator of a file."""
     main = Resource.from_contents(json_schema())
     registry = Registry().with_resource(CONFIGURATION.file, main)

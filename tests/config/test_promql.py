@@ -13,7 +13,7 @@ from autoscaler.config.promql import (
 )
 from autoscaler.config.promql_parser import (
     Aggregation,
-    Binary,
+    BinaryOperation,
     Call,
     Literal,
     Matcher,
@@ -254,9 +254,11 @@ def test_a_tree_has_each_part_in_its_place() -> None:
     """Powers bind from the right, a sign less than a power; ranges belong to what is before."""
     x, y = VectorSelector("x"), VectorSelector("y")
     none = frozenset[str]()
-    power = Binary("^", "", none, 0, "", x, Binary("^", "", none, 0, "", y, Literal("2")))
+    power = BinaryOperation(
+        "^", "", none, 0, "", x, BinaryOperation("^", "", none, 0, "", y, Literal("2"))
+    )
     assert parse("-x ^ y ^ 2") == Call("-", (power,))
-    assert parse("x > BOOL on (a) group_left (b) y") == Binary(
+    assert parse("x > BOOL on (a) group_left (b) y") == BinaryOperation(
         ">", "on", frozenset({"a"}), 13, "left", x, y, is_bool=True
     )
     inner = Call("rate", (VectorSelector("x", range="1m", offset="-5m"),))

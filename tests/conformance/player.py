@@ -32,7 +32,7 @@ from autoscaler.core.spec import ConditionStatus, Flags
 from autoscaler.core.step import Step, step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import Written
+from autoscaler.core.writes import AcceptedWrite
 from autoscaler.quantities import parse_quantity
 from autoscaler.rendering.hpa import current_metrics
 from tests.config.api_form import defaulted
@@ -129,7 +129,7 @@ def play_tick(rules: Rules, tick: Json, history: History) -> Step:
     seen, now = observation_of(tick["observed"]), tick["t"]
     step = step_of(rules, Inputs(seen, history, now, now))
     if step.decision.rescale and isinstance(seen.scale, Scale):
-        return step.settled(Written(seen.scale))
+        return step.settled(AcceptedWrite(seen.scale))
     return step
 
 

@@ -16,7 +16,7 @@ from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus
 from autoscaler.core.spec import ConditionStatus, Flags, HorizontalPodAutoscalerSpec
-from autoscaler.persistence.record.agreement import Agreement, Stretch
+from autoscaler.persistence.record.agreement import Agreement, AgreementInterval
 from tests.core.builders import BASE
 from tests.core.timeline import Timeline
 
@@ -69,7 +69,7 @@ class HpaBeside:
     extensions: Extensions = field(default_factory=Extensions)
     range_seconds: float | None = None
     scaled_object: str = ""
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[AgreementInterval] = field(default_factory=list)
     state: HpaComparison = field(default_factory=HpaComparison)
 
     def __post_init__(self) -> None:
@@ -129,6 +129,6 @@ class HpaBeside:
         del seconds[Agreement.NOT_COMPARED]
         return math.fsum(seconds[one] for one in agreements) / math.fsum(seconds.values())
 
-    def of(self, agreement: Agreement) -> list[Stretch]:
+    def of(self, agreement: Agreement) -> list[AgreementInterval]:
         """Return the stretches of one kind."""
         return [one for one in self.stretches if one.kind is agreement]

@@ -26,10 +26,10 @@ from autoscaler.core.observation import (
     Pod,
     PodRequests,
     PodSamples,
+    ReadFailure,
     Reading,
     Sample,
     Scale,
-    Unavailable,
     Values,
 )
 from autoscaler.core.spec import (
@@ -201,12 +201,12 @@ def odd_observations(
     taint: st.SearchStrategy[tuple[Gap, ...]] = no_gaps | some_gaps,
 ) -> Observation:
     """Draw anything that may be read of the world of a spec."""
-    scale: Scale | Unavailable = Scale(
+    scale: Scale | ReadFailure = Scale(
         draw(counts), draw(counts), draw(st.sampled_from(("app=web", "app=web", "", "a b")))
     )
     return Observation(
-        draw(st.sampled_from((scale, scale, scale, Unavailable("forbidden")))),
-        draw(pod_lists() | pod_lists() | st.sampled_from((Unavailable("forbidden"), None))),
+        draw(st.sampled_from((scale, scale, scale, ReadFailure("forbidden")))),
+        draw(pod_lists() | pod_lists() | st.sampled_from((ReadFailure("forbidden"), None))),
         tuple(draw(_odd_reading(metric, taint) | gaps) for metric in spec.metrics),
         draw(st.sampled_from(((), (), ("shop/Deployment/other",)))),
     )

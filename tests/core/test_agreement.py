@@ -13,7 +13,7 @@ from autoscaler.agreement.comparison import HpaComparison
 from autoscaler.core.extensions import Extensions, Mode, Pause
 from autoscaler.core.observation import Hpa
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScalingRules
-from autoscaler.persistence.record.agreement import Agreement, Stretch, joined
+from autoscaler.persistence.record.agreement import Agreement, AgreementInterval, joined
 from tests.core.builders import (
     BASE,
     QUEUE,
@@ -57,9 +57,9 @@ def plateaus(name: str = "queue", *, each: bool = False, of: float = 1.0) -> Loa
     return lambda now, pods: {name: of * known(total(now, 1)["queue"]) / (pods if each else 1)}
 
 
-def whole(beside: HpaBeside) -> list[Stretch]:
+def whole(beside: HpaBeside) -> list[AgreementInterval]:
     """Return the times in which both were different, those that follow each other as one."""
-    found: list[Stretch] = []
+    found: list[AgreementInterval] = []
     for one in beside.of(A.DIFFERENT):
         both = joined(found[-1], one) if found else None
         found[-1:] = [both] if both is not None else [*found[-1:], one]
@@ -279,9 +279,11 @@ def shadow() -> Timeline:
     return Timeline(QUICK, replicas=3, extensions=Extensions(mode=Mode.SHADOW))
 
 
-def played(line: Timeline, *times: int, hpa: Hpa | None) -> tuple[HpaComparison, list[Stretch]]:
+def played(
+    line: Timeline, *times: int, hpa: Hpa | None
+) -> tuple[HpaComparison, list[AgreementInterval]]:
     """Sync at some seconds, and compare."""
-    state, found = HpaComparison(), list[Stretch]()
+    state, found = HpaComparison(), list[AgreementInterval]()
     for time in times:
         line.beside(hpa).at(f"{time}s", queue=30.0)
         found += state.add(line.result)

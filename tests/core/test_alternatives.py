@@ -19,9 +19,9 @@ from autoscaler.core.target import Target
 from autoscaler.rendering import alternatives
 from autoscaler.rendering.alternatives import (
     PARTS,
-    LeftOut,
     OtherBound,
     OtherValue,
+    RemovedInput,
     alternatives_of,
 )
 from tests.core.builders import (
@@ -156,7 +156,7 @@ def without(timeline: Timeline) -> dict[str, int]:
 
 def _without(entry: SyncResult) -> Iterator[tuple[str, int]]:
     for one in alternatives_of(entry):
-        if isinstance(one, LeftOut):
+        if isinstance(one, RemovedInput):
             yield one.what, one.desired
         elif isinstance(one, OtherBound):
             assert one.which == "maxReplicas" or one.replicas == one.desired

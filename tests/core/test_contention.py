@@ -25,7 +25,7 @@ from tests.core.builders import (
     spec,
 )
 from tests.core.timeline import Timeline
-from tests.core.two_writers import PERIOD, Fate, TwoWriters
+from tests.core.two_writers import PERIOD, EventOutcome, TwoWriters
 
 SPEC = spec(QUEUE, maximum=20)
 
@@ -268,10 +268,10 @@ def test_only_what_may_be_ours_is_kept_as_found(manager: str, *, held: bool) -> 
 # -- no write whose answer was lost breaks a rate, or is taken for another autoscaler's (7.4, 7.7) -
 
 
-ANSWERED = Fate()
-LANDED, NEVER = Fate(answered=False), Fate(math.inf, answered=False)
-LATE = tuple(Fate(delay, answered=False) for delay in (3.0, 8.0, 22.0, 61.0))
-KILLED = tuple(Fate(delay, answered=False, killed=True) for delay in (0.0, 4.0, math.inf))
+ANSWERED = EventOutcome()
+LANDED, NEVER = EventOutcome(answered=False), EventOutcome(math.inf, answered=False)
+LATE = tuple(EventOutcome(delay, answered=False) for delay in (3.0, 8.0, 22.0, 61.0))
+KILLED = tuple(EventOutcome(delay, answered=False, killed=True) for delay in (0.0, 4.0, math.inf))
 FATES = (ANSWERED, LANDED, NEVER, *LATE, *KILLED)
 _PERIODS = st.sampled_from([5, 15, 30, 60])
 _POLICIES = st.one_of(
@@ -291,7 +291,7 @@ def new_load(load: int) -> Step:
     return lambda world: setattr(world, "load", load)
 
 
-def new_fate(fate: Fate) -> Step:
+def new_fate(fate: EventOutcome) -> Step:
     """Let this become of the writes from now on."""
     return lambda world: setattr(world, "fate", fate)
 

@@ -8,7 +8,7 @@ import pytest
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Outcome, Zone
 from autoscaler.core.history import Condition, History, Recommendation, ScaleEvent
-from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Unavailable
+from autoscaler.core.observation import Gap, GapKind, Observation, ReadFailure, Reading
 from autoscaler.core.spec import (
     ConditionStatus,
     Flags,
@@ -80,7 +80,7 @@ def test_the_first_scale_read_is_the_first_recommendation(current: int) -> None:
 def test_an_unreadable_scale_blocks() -> None:
     """AbleToScale is False, other conditions stay, nothing is known of the count."""
     _, before = decided(spec(QUEUE), observe(1, values(10)))
-    seen = Observation(Unavailable("deployments.apps web not found"), None, (values(10),))
+    seen = Observation(ReadFailure("deployments.apps web not found"), None, (values(10),))
     decision, after = decided(spec(QUEUE), seen, before)
     assert (decision.zone, decision.outcome) == (Zone.UNKNOWN, Outcome.BLOCKED)
     assert (decision.current, decision.rescale) == (None, False)
@@ -104,7 +104,7 @@ def test_an_unreadable_scale_blocks() -> None:
             "AmbiguousSelector",
         ),
         (
-            replace(observe(1, values(10)), pods=Unavailable("pods is forbidden")),
+            replace(observe(1, values(10)), pods=ReadFailure("pods is forbidden")),
             "FailedListPods",
             "FailedListPods",
         ),

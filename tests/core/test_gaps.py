@@ -23,9 +23,9 @@ from autoscaler.core.observation import (
     GapKind,
     Observation,
     PodSamples,
+    ReadFailure,
     Reading,
     Scale,
-    Unavailable,
     Values,
 )
 from autoscaler.core.spec import (
@@ -67,7 +67,7 @@ WHOLE = 155.0
 HELD = 165.0
 """The syncs of so many seconds come before that."""
 LOST = Gap(GapKind.ERROR, "Prometheus is away")
-AWAY = Unavailable("the API server is away")
+AWAY = ReadFailure("the API server is away")
 
 
 def short(window: int) -> HorizontalPodAutoscalerSpec:

@@ -17,7 +17,7 @@ from autoscaler.core.spec import Flags, LabelSelector
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.persistence.codec import dumps, loads
-from autoscaler.rendering.alternatives import LeftOut, alternatives_of
+from autoscaler.rendering.alternatives import RemovedInput, alternatives_of
 from tests.core.builders import BASE, QUEUE, behavior, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 from tests.narrowing import known
@@ -281,4 +281,4 @@ def test_what_it_prevents_is_an_alternative() -> None:
 def left_out(line: Timeline) -> list[tuple[str, int]]:
     """Return without what there would be which count."""
     found = alternatives_of(entry_of(line))
-    return [(one.what, one.desired) for one in found if isinstance(one, LeftOut)]
+    return [(one.what, one.desired) for one in found if isinstance(one, RemovedInput)]

@@ -11,7 +11,7 @@ from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.writes import (
     FIELD_MANAGER,
-    WriteFailed,
+    WriteFailure,
     intend,
     settle,
     settle_failure,
@@ -175,10 +175,10 @@ def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
     assert [event.change for event in history.scale_downs] == [2]
 
 
-def tried_twice(first: int, second: int, outcome: WriteFailed) -> History:
+def tried_twice(first: int, second: int, outcome: WriteFailure) -> History:
     """Write two counts in a row, without an answer to the first one."""
     scale, history = Scale(2, 2, "app=web", "7", generation=3), History()
-    for count, write in ((first, WriteFailed("no answer", unknown=True)), (second, outcome)):
+    for count, write in ((first, WriteFailure("no answer", unknown=True)), (second, outcome)):
         seen = Observation(scale, pods(2), (values(count * 10),))
         before = history
         decision, decided = decide(SPEC, Flags(), seen, before, BASE)
@@ -190,15 +190,15 @@ def tried_twice(first: int, second: int, outcome: WriteFailed) -> History:
 @pytest.mark.parametrize(
     ("outcome", "kept"),
     [
-        (WriteFailed("no answer", unknown=True), PendingWrite(2, 5, BASE, "7", (4,))),
-        (WriteFailed("refused"), PendingWrite(2, 4, BASE, "7")),
+        (WriteFailure("no answer", unknown=True), PendingWrite(2, 5, BASE, "7", (4,))),
+        (WriteFailure("refused"), PendingWrite(2, 4, BASE, "7")),
         (
-            WriteFailed("no answer", unknown=True, resource_version="9"),
+            WriteFailure("no answer", unknown=True, resource_version="9"),
             PendingWrite(2, 5, BASE, "9", (4,)),
         ),
     ],
 )
-def test_every_count_is_kept_that_may_land(outcome: WriteFailed, kept: PendingWrite) -> None:
+def test_every_count_is_kept_that_may_land(outcome: WriteFailure, kept: PendingWrite) -> None:
     """Those that were tried at one version; a conflict in between may have made it another."""
     assert tried_twice(4, 5, outcome).pending == kept
     assert loads(History, dumps(History(pending=kept))).pending == kept
@@ -206,7 +206,7 @@ def test_every_count_is_kept_that_may_land(outcome: WriteFailed, kept: PendingWr
 
 def test_a_count_is_kept_once_however_often_it_is_tried() -> None:
     """With the instant of the first try, and as an earlier version kept it."""
-    assert tried_twice(4, 4, WriteFailed("no answer", unknown=True)).pending == PENDING
+    assert tried_twice(4, 4, WriteFailure("no answer", unknown=True)).pending == PENDING
     kept = dumps(History(pending=PENDING))
     assert "others" not in kept
     assert loads(History, kept).pending == PENDING
@@ -242,7 +242,7 @@ def test_what_a_new_count_says_of_two_writes_without_answers(
     foreign: bool,
 ) -> None:
     """The number of changes, and who set the count, tell whether one of them landed."""
-    history = tried_twice(4, 5, WriteFailed("no answer", unknown=True))
+    history = tried_twice(4, 5, WriteFailure("no answer", unknown=True))
     scale = Scale(count, 2, "app=web", "8", "", manager, 3 + changes)
     seen = Observation(
         scale, pods(count), (values(count * 10),), sole_writer=sole_writer, last_read=BASE
@@ -260,7 +260,7 @@ def test_what_a_new_count_says_of_two_writes_without_answers(
 @pytest.mark.parametrize(("changes", "unseen"), [(0, False), (1, False), (2, True)])
 def test_the_count_before_may_be_there_again(changes: int, *, unseen: bool) -> None:
     """A write that landed may have been undone; a status or a rollout alone says that none did."""
-    history = tried_twice(4, 5, WriteFailed("no answer", unknown=True))
+    history = tried_twice(4, 5, WriteFailure("no answer", unknown=True))
     scale = Scale(2, 2, "app=web", "8", "", FIELD_MANAGER, 3 + changes)
     seen = Observation(scale, pods(2), (values(20),))
     decision, history = decide(SPEC, Flags(), seen, history, BASE + 15)

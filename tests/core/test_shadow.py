@@ -11,7 +11,7 @@ from autoscaler.core.classification import Mark, State, classify
 from autoscaler.core.decision import Zone
 from autoscaler.core.extensions import Extensions, Idle, Mode, Pause
 from autoscaler.core.history import History
-from autoscaler.core.observation import Unchecked
+from autoscaler.core.observation import UncheckedControl
 from autoscaler.core.reconcile import ABOVE_MAX
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.persistence.codec import dumps, loads
@@ -23,7 +23,7 @@ IN_SHADOW = Extensions(mode=Mode.SHADOW)
 HPA = 'HorizontalPodAutoscaler "web"'
 
 
-class Beside:
+class AgreementPanel:
     """A live target, and one in shadow of the same object; both sync at the same instants."""
 
     def __init__(self, of: HorizontalPodAutoscalerSpec, replicas: int = 3) -> None:
@@ -72,7 +72,7 @@ SPECS = st.builds(
 @given(SPECS, st.lists(st.none() | st.integers(0, 600), min_size=5, max_size=40))
 def test_it_decides_as_if_live(of: HorizontalPodAutoscalerSpec, loads_: list[int | None]) -> None:
     """Beside one of the same spec that is written, sync for sync: limits, windows and gaps too."""
-    beside = Beside(of)
+    beside = AgreementPanel(of)
     for load in loads_:
         beside.sync(load)
 
@@ -109,24 +109,24 @@ def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by(HPA)
     line.at("0s", queue=90).want(5)
     for seconds in (15, 30):
-        line.controlled_by(Unchecked(REFUSED)).at(f"{seconds}s", queue=90).want(5)
+        line.controlled_by(UncheckedControl(REFUSED)).at(f"{seconds}s", queue=90).want(5)
         assert (line.decision.controller, line.decision.unchecked) == (HPA, REFUSED)
     line.controlled_by(None).at("45s", queue=90).want(9, outcome="ok")
-    line.controlled_by(Unchecked(REFUSED)).at("60s", queue=100).want(10, outcome="ok")
+    line.controlled_by(UncheckedControl(REFUSED)).at("60s", queue=100).want(10, outcome="ok")
 
 
 def test_what_this_process_saw_last_outweighs_what_an_earlier_one_kept() -> None:
     """Whether it saw that the other is gone, or that another one is there."""
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by("another")
     line.at("0s", queue=90)
-    line.controlled_by(Unchecked(REFUSED, known="")).at("15s", queue=90).want(9)
-    line.controlled_by(Unchecked(REFUSED, known="a third")).at("30s", queue=150).want(9)
-    line.controlled_by(Unchecked(REFUSED)).at("45s", queue=150).want(9)
+    line.controlled_by(UncheckedControl(REFUSED, known="")).at("15s", queue=90).want(9)
+    line.controlled_by(UncheckedControl(REFUSED, known="a third")).at("30s", queue=150).want(9)
+    line.controlled_by(UncheckedControl(REFUSED)).at("45s", queue=150).want(9)
 
 
 def test_where_it_was_never_known_the_metrics_decide() -> None:
     """Whoever may not list the other autoscalers is scaled all the same."""
-    line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by(Unchecked(REFUSED))
+    line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by(UncheckedControl(REFUSED))
     line.at("0s", queue=90).want(9, outcome="ok")
 
 
@@ -154,7 +154,7 @@ def test_a_live_target_that_another_one_takes_is_told_once() -> None:
     )
     line.history = loads(History, dumps(line.history))
     line.at("30s", queue=80).events()
-    line.controlled_by(Unchecked(REFUSED)).at("45s", queue=80).events()
+    line.controlled_by(UncheckedControl(REFUSED)).at("45s", queue=80).events()
     taken = [line.controlled_by("another").at("1m", queue=80).events().decision.taken]
     taken.append(line.controlled_by(None).at("1m15s", queue=80).events().decision.taken)
     assert taken == [True, False]
@@ -205,9 +205,10 @@ def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("controller", "then"), [(None, "5m30s"), (Unchecked("no list", HPA), "5m45s"), (HPA, "5m45s")]
+    ("controller", "then"),
+    [(None, "5m30s"), (UncheckedControl("no list", HPA), "5m45s"), (HPA, "5m45s")],
 )
-def test_it_goes_live_without_a_move(controller: str | Unchecked | None, then: str) -> None:
+def test_it_goes_live_without_a_move(controller: str | UncheckedControl | None, then: str) -> None:
     """The count that is taken over holds, or the recommendations of the shadow alone."""
     line = Timeline(spec(QUEUE), replicas=8, extensions=IN_SHADOW).controlled_by(controller)
     line.at("0s", queue=80).at("15s", queue=80)

@@ -25,7 +25,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.step import Step, SyncTimes, inputs_of, instants_of, step_of
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, settle
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason, settle
 from tests.core.builders import (
     BASE,
     average,
@@ -150,9 +150,9 @@ def test_a_write_that_is_left_out_leaves_all_as_it_was(
     """An earlier one whose outcome is not known stays pending."""
     step = step_of(entry.rules, entry.inputs)
     step = replace(step, history=replace(step.history, pending=earlier))
-    for reason in NotWrittenReason:
-        settled = step.settled(NotWritten(reason))
-        assert settled == replace(step, write=NotWritten(reason))
+    for reason in SkippedWriteReason:
+        settled = step.settled(SkippedWrite(reason))
+        assert settled == replace(step, write=SkippedWrite(reason))
 
 
 def test_a_write_is_pending_before_it_is_sent() -> None:

@@ -18,12 +18,12 @@ from autoscaler.core.step import recompute, step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    Superseded,
-    WriteFailed,
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteFailure,
     WriteOutcome,
-    Written,
     intend,
     settle,
     settle_failure,
@@ -38,12 +38,12 @@ from tests.core.test_order import drawn
 
 SCALE = Scale(3, 3, "app=web", "12")
 OUTCOMES: tuple[WriteOutcome, ...] = (
-    Written(SCALE),
-    Superseded(SCALE),
-    Superseded(SCALE, uncertain=True),
-    WriteFailed("refused"),
-    WriteFailed("no answer", unknown=True),
-    NotWritten(NotWrittenReason.NOT_LEADING),
+    AcceptedWrite(SCALE),
+    WriteConflict(SCALE),
+    WriteConflict(SCALE, uncertain=True),
+    WriteFailure("refused"),
+    WriteFailure("no answer", unknown=True),
+    SkippedWrite(SkippedWriteReason.NOT_LEADING),
 )
 
 

@@ -22,7 +22,7 @@ from autoscaler.core.observation import (
     PodSamples,
     Reading,
     Sample,
-    Unchecked,
+    UncheckedControl,
     Values,
 )
 from autoscaler.core.spec import (
@@ -160,7 +160,7 @@ class Timeline:
         self._target.workload.set(replicas, BASE, by=manager)
         return self
 
-    def controlled_by(self, controller: str | Unchecked | None) -> Self:
+    def controlled_by(self, controller: str | UncheckedControl | None) -> Self:
         """Let another autoscaler control the target from now on, or none, or leave it unknown."""
         self._target.controller = controller
         return self

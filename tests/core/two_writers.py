@@ -13,7 +13,7 @@ from autoscaler.core.history import History, ScaleEvent
 from autoscaler.core.normalize import limit
 from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import Behavior, Flags
-from autoscaler.core.writes import FIELD_MANAGER, WriteFailed, Written, intend, settle_write
+from autoscaler.core.writes import FIELD_MANAGER, AcceptedWrite, WriteFailure, intend, settle_write
 from tests.core.builders import BASE, average, external, spec, values
 
 PERIOD = 5.0
@@ -21,7 +21,7 @@ GRACE = 5.0
 """A write of the leader before may land so long after a takeover; reads do not count until then."""
 HAND = "kubectl"
 _FREE = (0, 1000)
-_LOST = WriteFailed("no answer", unknown=True)
+_LOST = WriteFailure("no answer", unknown=True)
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Request:
 
 
 @dataclass
-class Fate:
+class EventOutcome:
     """What becomes of writes: they land after ``delay`` seconds, and their answers may be lost.
 
     A writer that is ``killed`` goes on from what it kept before it sent the request.
@@ -79,7 +79,7 @@ class TwoWriters:
         self.load = self.replicas = replicas
         self.set_by = HAND
         self.generation = self.version = 1
-        self.fate = Fate()
+        self.fate = EventOutcome()
         self.requests: list[Request] = []
         self.ups: tuple[ScaleEvent, ...] = ()
         self.downs: tuple[ScaleEvent, ...] = ()
@@ -125,7 +125,7 @@ class TwoWriters:
         """Find that once every write is answered, each goes as far as the policies permit."""
         policies = (*self.rules.scale_up.policies, *self.rules.scale_down.policies)
         longest = max(policy.period_seconds for policy in policies)
-        self.fate = Fate()
+        self.fate = EventOutcome()
         self.requests.clear()
         for load in (900, 1):
             self.load = self.replicas
@@ -177,7 +177,7 @@ class TwoWriters:
             if self.election:
                 self.takes_over(self.leader)
             return
-        outcome = Written(seen) if fate.answered else _LOST
+        outcome = AcceptedWrite(seen) if fate.answered else _LOST
         _, instance.history = settle_write(
             self.spec, decision, outcome, instance.history, before, earlier
         )

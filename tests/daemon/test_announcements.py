@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from autoscaler.core.breaker import Trip
 from autoscaler.core.spec import Flags
 from autoscaler.daemon.events import own_pod
-from autoscaler.kubernetes.events import Involved
+from autoscaler.kubernetes.events import InvolvedObject
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.telemetry.health import NOT_ASKED, Component, part_of
 from autoscaler.web.site import Site
@@ -191,7 +191,7 @@ def test_a_request_that_cannot_be_read_is_told_once(told: Announced, lines: Line
 def test_the_pod_is_that_of_the_downward_api() -> None:
     """Outside of a pod there is none, and so no Event."""
     named = {"POD_NAMESPACE": "autoscaler", "POD_NAME": "autoscaler-7d", "POD_UID": "u-1"}
-    assert own_pod(named) == Involved("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
+    assert own_pod(named) == InvolvedObject("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     assert own_pod({"POD_NAME": "autoscaler-7d"}) is None
     assert own_pod({}) is None
 

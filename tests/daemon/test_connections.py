@@ -12,7 +12,7 @@ import pytest
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings, LeaderElection
 from autoscaler.config.shards import Shard
-from autoscaler.core.observation import Unavailable
+from autoscaler.core.observation import ReadFailure
 from autoscaler.daemon.connections import (
     ConnectedCluster,
     Connections,
@@ -222,7 +222,7 @@ def test_a_plan_of_several_clusters_needs_only_one_of_them(tmp_path: Path) -> No
             ref = config.targets[0].spec.scale_target_ref
             told = [ports.clusters[name].cached_scale("shop", ref) for name in "abc"]
             assert told[:2] == [None, None]
-            (message,) = [one.message for one in told if isinstance(one, Unavailable)]
+            (message,) = [one.message for one in told if isinstance(one, ReadFailure)]
             assert message.startswith(f"cluster c: {tmp_path / 'c'} sets no current-context")
         paths[0].write_text("{}")
         paths[1].write_text("{}")

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.cli.planning import paragraphs
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.selectors import LONGEST
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.writes import WriteFailed
+from autoscaler.core.writes import WriteFailure
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import whole
@@ -35,9 +35,9 @@ READINGS: dict[str, QueryResult | QueryFailure] = {
     "many warnings": QueryResult([replace(GOOD, value=0.0)], (LONG,) * 100),
 }
 CLUSTER = {
-    "a scale that cannot be read": Memory(scales={"shop/a": Unavailable(LONG)}),
+    "a scale that cannot be read": Memory(scales={"shop/a": ReadFailure(LONG)}),
     "a selector": Memory(scales={"shop/a": Scale(2, 2, LONG[:LONGEST])}),
-    "a write that fails": Memory(scales={"shop/a": WEB}, outcomes={"shop/a": WriteFailed(LONG)}),
+    "a write that fails": Memory(scales={"shop/a": WEB}, outcomes={"shop/a": WriteFailure(LONG)}),
     "another's name": Memory(scales={"shop/a": WEB}, controllers={"shop/a": LONG}),
 }
 

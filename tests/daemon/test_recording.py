@@ -18,7 +18,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder, Recording, open_recording
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
-from autoscaler.persistence.record.agreement import Agreement, Stretch
+from autoscaler.persistence.record.agreement import Agreement, AgreementInterval
 from autoscaler.telemetry.health import Component
 from tests.adapters.record.recording import decided, running
 from tests.config.documents import loaded, top
@@ -42,7 +42,7 @@ class FakeWriter:
         self.epoch = 0
         self.rows: list[SyncRow] = []
         self.retained: list[set[str]] = []
-        self.agreed: list[Stretch] = []
+        self.agreed: list[AgreementInterval] = []
 
     def put(self, row: SyncRow) -> None:
         self.rows.append(row)
@@ -50,7 +50,7 @@ class FakeWriter:
     def retain(self, targets: Collection[str]) -> None:
         self.retained.append(set(targets))
 
-    def put_agreement(self, target: str, stretch: Stretch) -> None:
+    def put_agreement(self, target: str, stretch: AgreementInterval) -> None:
         assert target == WEB
         self.agreed.append(stretch)
 
@@ -104,7 +104,7 @@ def config_of(folder: Path, text: str) -> Config:
     return loaded(folder, top(text))
 
 
-class Opened(Announced):
+class DatabaseFile(Announced):
     """A recording as the daemon opens it, and what was said of it."""
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
@@ -119,7 +119,7 @@ class Opened(Announced):
 def test_it_is_in_the_state_directory(tmp_path: Path) -> None:
     """The health and the log say where, and metrics how large it is."""
     with capture_logs() as lines, ExitStack() as stack:
-        opened = Opened(config_of(tmp_path, f"stateDirectory: {tmp_path}/state"), stack)
+        opened = DatabaseFile(config_of(tmp_path, f"stateDirectory: {tmp_path}/state"), stack)
         sentence = f"decisions are recorded in {tmp_path}/state/record.db"
         wait_until("it is said", lambda: opened.told() == (True, sentence))
         wait_until(
@@ -138,7 +138,7 @@ def test_how_targets_stood_is_known_after_a_restart(tmp_path: Path) -> None:
     with running(tmp_path / "state") as writer:
         writer.put(decided(target=target.key))
     with ExitStack() as stack:
-        opened = Opened(config, stack)
+        opened = DatabaseFile(config, stack)
         opened.metrics.states.set_targets([target])
         states = opened.metrics.states
         wait_until("it is said", opened.told)
@@ -156,7 +156,7 @@ def test_without_a_state_directory_it_lives_as_long_as_the_process(
     """In a temporary folder, which is gone afterwards; the sentence says so."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with ExitStack() as stack:
-        opened = Opened(config_of(tmp_path, "stateDirectory: null"), stack)
+        opened = DatabaseFile(config_of(tmp_path, "stateDirectory: null"), stack)
         wait_until("it is said", opened.told)
         told = known(opened.told())
         assert told[1].startswith(f"decisions are recorded in {tmp_path}/autoscaler-")
@@ -172,7 +172,7 @@ def test_where_nothing_can_be_written_it_says_so(
     """As in a container with a read-only file system."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with ExitStack() as stack:
-        opened = Opened(config_of(tmp_path, "stateDirectory: null"), stack)
+        opened = DatabaseFile(config_of(tmp_path, "stateDirectory: null"), stack)
         assert opened.recording == Recording()
         why = (
             "stateDirectory is null, and no temporary folder can be made: No such file or directory"
@@ -184,7 +184,7 @@ def test_null_records_nothing(tmp_path: Path) -> None:
     """No file, no thread, and nothing to be said."""
     with ExitStack() as stack:
         text = f"stateDirectory: {tmp_path}/state\nrecord: null"
-        opened = Opened(config_of(tmp_path, text), stack)
+        opened = DatabaseFile(config_of(tmp_path, text), stack)
         assert opened.recording == Recording()
     assert opened.told() is None
     assert not (tmp_path / "state").exists()
@@ -272,7 +272,7 @@ def test_the_record_keeps_it(tmp_path: Path) -> None:
     config = config_of(tmp_path, f"stateDirectory: {tmp_path}/state")
     begin = clock.wall() - 900  # what is older than the record keeps may be removed at once
     with ExitStack() as stack:
-        recorder = known(Opened(config, stack).recording.recorder)
+        recorder = known(DatabaseFile(config, stack).recording.recorder)
         for result in results(900):
             decision = replace(result.decision, stamp=begin + result.decision.stamp)
             recorder.report(replace(result, decision=decision))

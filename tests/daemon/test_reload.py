@@ -9,7 +9,13 @@ from structlog.typing import EventDict
 from autoscaler import file_contents
 from autoscaler.config import Config, ConfigError, load, reading
 from autoscaler.config.problems import Problem
-from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Loaded, Reload
+from autoscaler.daemon.reload import (
+    RETRY_SECONDS,
+    ConfigSource,
+    FileSource,
+    LoadedConfiguration,
+    Reload,
+)
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.telemetry.health import Component
 from tests.telemetry.results import series_of
@@ -218,12 +224,12 @@ def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> N
         """Has another configuration at each look that it is told of."""
 
         def __init__(self) -> None:
-            self.waiting: list[Loaded] = []
+            self.waiting: list[LoadedConfiguration] = []
 
         def changed(self) -> bool:
             return bool(self.waiting)
 
-        def read(self) -> Loaded:
+        def read(self) -> LoadedConfiguration:
             return self.waiting.pop()
 
     documents, file = Documents(), tmp_path / "autoscaler.yaml"
@@ -231,7 +237,7 @@ def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> N
     config = load(file)
     wrong = ConfigError([Problem("shop/web", None, "metrics", None, "is missing")])
     documents.waiting = [
-        Loaded(config.model_copy(update={"sync_period": 30.0}), {"shop/web": wrong})
+        LoadedConfiguration(config.model_copy(update={"sync_period": 30.0}), {"shop/web": wrong})
     ]
     reloaded, refused = one.pass_(1)
     assert (reloaded["event"], refused["event"]) == ("reloaded", "document_refused")
@@ -239,6 +245,6 @@ def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> N
     assert "metrics" in refused["message"]
     assert one.tries == [30.0]
     assert one.told() == (False, refused["message"])
-    documents.waiting = [Loaded(config)]
+    documents.waiting = [LoadedConfiguration(config)]
     assert [line["event"] for line in one.pass_(1)] == ["reloaded"]
     assert one.told() == (True, "the last reload succeeded")

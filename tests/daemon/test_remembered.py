@@ -15,7 +15,7 @@ from autoscaler import clock
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
 from autoscaler.daemon.client import Daemon, PageLimits, read_page
-from autoscaler.daemon.remembered import PageError, Remembered, remembered
+from autoscaler.daemon.remembered import PageError, RestoredHistories, remembered
 from autoscaler.rendering.history_lines import lines
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -80,7 +80,7 @@ def save(directory: Path, known: dict[str, History]) -> None:
         store.keep([(key, history, decided_at(1)) for key, history in known.items()])
 
 
-def told(found: Remembered, config: Config, keys: Sequence[str] = KEYS) -> str:
+def told(found: RestoredHistories, config: Config, keys: Sequence[str] = KEYS) -> str:
     """Return the first line of a plan of some targets."""
     return found.told([one for one in config.targets if one.key in keys])
 
@@ -103,7 +103,7 @@ def test_the_daemon_at_the_configured_address_is_asked_first(
 def test_a_share_that_is_the_whole_is_told_in_words(config: Config) -> None:
     """Three of three are all of them."""
     targets = [replace(config.targets[0], namespace=name) for name in "xyz"]
-    found = Remembered({one.key: nth(1) for one in targets}, "x remembers")
+    found = RestoredHistories({one.key: nth(1) for one in targets}, "x remembers")
     assert found.told(targets) == "goes on with what x remembers of all 3 targets"
 
 

@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from autoscaler.core.breaker import Trip
 from autoscaler.core.decision import Outcome, Saturation
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.writes import Superseded
+from autoscaler.core.writes import WriteConflict
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter
@@ -27,7 +27,7 @@ CLOCK_SET = "clock_set"
 """The event of a step of the clock."""
 
 
-def world(value: float = 90.0, scale: Scale | Unavailable | None = None, **more: Any) -> Memory:
+def world(value: float = 90.0, scale: Scale | ReadFailure | None = None, **more: Any) -> Memory:
     """Return one whose target has 2 replicas, and whose queue asks for one per 30 messages."""
     scales = {"shop/a": scale or Scale(2, 2, "app=a")}
     given: dict[str, Any] = {"answers": {"queue": answer(value)}, "scales": scales, **more}
@@ -104,7 +104,7 @@ def test_a_target_that_is_off_and_wanted_is_told_once() -> None:
 
 def test_an_unreadable_scale_is_a_warning() -> None:
     """The line says FailedGetScale and why; there is no current count to show."""
-    (line,) = lines_of(world(60.0, Unavailable("a is forbidden")))
+    (line,) = lines_of(world(60.0, ReadFailure("a is forbidden")))
     assert line["message"].endswith("the scale cannot be read: a is forbidden")
     assert line["cause"] == "FailedGetScale: a is forbidden"
     assert line["current_replicas"] is None
@@ -112,7 +112,7 @@ def test_an_unreadable_scale_is_a_warning() -> None:
 
 def test_a_superseded_write_is_a_warning() -> None:
     """Somebody else's count stands, and the line names it."""
-    (line,) = lines_of(world(outcomes={"shop/a": Superseded(Scale(9, 9, "app=a"))}))
+    (line,) = lines_of(world(outcomes={"shop/a": WriteConflict(Scale(9, 9, "app=a"))}))
     assert (line["level"], line["write"]) == ("warning", "superseded")
     assert "somebody else set 9 meanwhile" in line["message"]
 

@@ -16,7 +16,7 @@ from autoscaler import clock
 from autoscaler.cli.releasing import release
 from autoscaler.config import load
 from autoscaler.core.breaker import BreakerState, Trip
-from autoscaler.core.observation import Unavailable
+from autoscaler.core.observation import ReadFailure
 from autoscaler.core.target import Target
 from autoscaler.daemon import service
 from autoscaler.daemon.service import MainLoop
@@ -248,7 +248,7 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
         ports = loop._ports(loop.connections)
         (target,) = (one for one in loop.reload.config.targets if one.cluster == "us")
         scale = ports.clusters[target.cluster].cached_scale("shop", target.spec.scale_target_ref)
-        assert isinstance(scale, Unavailable)
+        assert isinstance(scale, ReadFailure)
         assert 'no context "none"' in scale.message
         assert ports.clusters["us"].leads_since("shop") is None
         assert loop._leaders()[1] == ClusterLeader("us", leading=False)

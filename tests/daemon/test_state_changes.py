@@ -16,7 +16,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import WriteFailed
+from autoscaler.core.writes import WriteFailure
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import (
@@ -206,7 +206,7 @@ def test_no_outage_fills_the_log(case: str, monkeypatch: pytest.MonkeyPatch) -> 
     """However the targets fail."""
     fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
     of_target = {
-        target.key: replace(bad, write=WriteFailed(f"{target.key} was refused"))
+        target.key: replace(bad, write=WriteFailure(f"{target.key} was refused"))
         for target in fleet.targets
     }
     for sync in range(SYNCS):

@@ -10,11 +10,11 @@ import pytest
 
 from autoscaler.core.observation import Pod, Scale
 from autoscaler.core.spec import ConditionStatus
-from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
+from autoscaler.core.writes import FIELD_MANAGER, AcceptedWrite, WriteConflict
 from autoscaler.kubernetes import Api, Failure, Lease, Leases, Scales, list_pods
 from autoscaler.kubernetes.discovery import REPLICAS, manager_of
 from autoscaler.kubernetes.election import LeaseRecord
-from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
+from autoscaler.kubernetes.events import EventOutcome, Events, InvolvedObject, Occurrences
 from tests.narrowing import instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
@@ -50,7 +50,7 @@ def test_a_scale_is_read_and_written(api: Api, namespace: str, web: str, count: 
     scales = Scales(api)
     scale = scale_of(scales, namespace)
     assert (scale.spec_replicas, scale.selector) == (2, "app=web")
-    outcome = instance(Written, scales.write(namespace, WEB, scale, count, soon()))
+    outcome = instance(AcceptedWrite, scales.write(namespace, WEB, scale, count, soon()))
     assert outcome.scale.resource_version != scale.resource_version
     assert scale_of(scales, namespace).spec_replicas == count
 
@@ -80,8 +80,8 @@ def test_of_many_writers_one_wins(api: Api, namespace: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         write = partial(scales.write, namespace, WEB, scale, deadline=soon())
         outcomes = list(pool.map(lambda count: write(replicas=count), range(3, 11)))
-    written = [outcome for outcome in outcomes if isinstance(outcome, Written)]
-    others = [outcome for outcome in outcomes if isinstance(outcome, Superseded)]
+    written = [outcome for outcome in outcomes if isinstance(outcome, AcceptedWrite)]
+    others = [outcome for outcome in outcomes if isinstance(outcome, WriteConflict)]
     assert (len(written), len(others)) == (1, 7)
     count = written[0].scale.spec_replicas
     assert {outcome.scale.spec_replicas for outcome in others} == {count}
@@ -114,11 +114,11 @@ def test_annotations_are_set_and_removed(api: Api, namespace: str) -> None:
 def test_an_event_is_made_and_updated(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
     """The second time by a merge patch of its count."""
     events = Events(api)
-    web = Involved("apps/v1", "Deployment", namespace, "web")
+    web = InvolvedObject("apps/v1", "Deployment", namespace, "web")
     happened = Occurrences(web, "Normal", "SuccessfulRescale", "New size: 3", 1.0, 1.0, 1)
     for count in (1, 2):
         happened.count = count
-        assert events.write(happened, soon()).fate is Fate.WRITTEN
+        assert events.write(happened, soon()).fate is EventOutcome.WRITTEN
     (event,) = cluster.get(f"/api/v1/namespaces/{namespace}/events").body["items"]
     assert (event["reason"], event["count"]) == ("SuccessfulRescale", 2)
     assert event["involvedObject"]["name"] == "web"

@@ -65,7 +65,7 @@ def test_with_keep_it_stays_to_be_looked_at(tmp_path: Path) -> None:
         assert "Next, with your own cluster" not in demo.output
         commands = printed_commands(demo.output)
         (status,) = (command for command in commands if " status " in command)
-        states = {"limited", "paused", "failing", "idle"}
+        states = {"atMaximum", "paused", "failing", "idle"}
         wait_until(
             "every state is shown", lambda: states <= shown_states(outcome(status)), interval=1
         )

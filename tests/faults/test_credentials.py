@@ -10,7 +10,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import Written
+from autoscaler.core.writes import AcceptedWrite
 from autoscaler.kubernetes import Scales
 from tests.worlds.certificates import self_signed
 from tests.worlds.cluster.connecting import connect
@@ -175,4 +175,4 @@ def test_a_service_account_token_rotates_under_load(
                 assert isinstance(scale, Scale)
                 replicas = HIGH if number % 2 else LOW + 1
                 outcome = scales.write(workloads.namespace, ref, scale, replicas, deadline)
-                assert isinstance(outcome, Written)
+                assert isinstance(outcome, AcceptedWrite)

@@ -8,9 +8,9 @@ import yaml
 
 from autoscaler.config import documents
 from autoscaler.migrate.adapter_queries import (
-    Described,
-    Resolved,
-    Unresolved,
+    DescribedObject,
+    ResolvedQuery,
+    UnresolvedQuery,
     resolve,
     resource_queries,
 )
@@ -51,13 +51,13 @@ def test_every_document_of_rules_is_read(corpus: Path) -> None:
                 read += 1
                 pair = [
                     resolve(rules, kind, name, namespace="shop", described=described)  # type: ignore[arg-type]
-                    for described in (None, Described("", "Service", "front"))
+                    for described in (None, DescribedObject("", "Service", "front"))
                     if kind != "External" or described is None
                 ]
-                if not any(isinstance(one, Resolved) for one in pair):
+                if not any(isinstance(one, ResolvedQuery) for one in pair):
                     refused.append(pair[0])
         assert time.thread_time() - begin < 0.5, file.name
     assert read > 25
     for one in refused:
-        assert isinstance(one, Unresolved)
+        assert isinstance(one, UnresolvedQuery)
         assert any(reason in one.sentence for reason in _REFUSED), one.sentence

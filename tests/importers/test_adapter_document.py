@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, resolve
+from autoscaler.migrate.adapter_queries import DescribedObject, MetricType, ResolvedQuery, resolve
 from autoscaler.migrate.adapter_rules import rules_in
 from autoscaler.migrate.fields import Fields
 from tests.narrowing import known
@@ -31,10 +31,10 @@ def test_a_row_is_what_a_metric_becomes(row: tuple[MetricType, str, str, str, st
         kind,
         name,
         namespace="shop",
-        described=Described(groups.get(of[1], ""), of[1], "front") if of else None,
+        described=DescribedObject(groups.get(of[1], ""), of[1], "front") if of else None,
         selector={"matchLabels": yaml.safe_load(labels[1])} if labels else None,
     )
-    assert isinstance(found, Resolved), found
+    assert isinstance(found, ResolvedQuery), found
     assert found.query == promql
     expected = None if becomes == "none" else {"matchLabels": yaml.safe_load(becomes.strip("`"))}
     assert found.selector == expected

@@ -18,7 +18,7 @@ import yaml
 from autoscaler.config import load
 from autoscaler.core.observation import Pod, PodRequests, PodSamples, Values
 from autoscaler.core.readings import read
-from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, resolve
+from autoscaler.migrate.adapter_queries import DescribedObject, MetricType, ResolvedQuery, resolve
 from autoscaler.migrate.adapter_rules import AdapterRules, rules_in
 from autoscaler.migrate.fields import Fields
 from tests.adapters.prometheus.reading import answered, ask
@@ -48,7 +48,7 @@ class Case:
     rule: Mapping[str, Any]
     kind: MetricType = "Pods"
     selector: Mapping[str, Any] | None = None
-    described: Described | None = None
+    described: DescribedObject | None = None
     shared: bool = True
     """Whether the query serves the HPAs of all namespaces."""
 
@@ -59,10 +59,10 @@ USUAL: dict[str, object] = {
     "metricsQuery": "sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)",
 }
 DESCRIBED = {
-    "front": Described("", "Service", "front"),
-    "web": Described("apps", "Deployment", "web"),
-    "edge": Described("networking.k8s.io", "Ingress", "edge"),
-    "namespace": Described("", "Namespace", "NS"),
+    "front": DescribedObject("", "Service", "front"),
+    "web": DescribedObject("apps", "Deployment", "web"),
+    "edge": DescribedObject("networking.k8s.io", "Ingress", "edge"),
+    "namespace": DescribedObject("", "Namespace", "NS"),
 }
 OF_PODS = r"""
 requests_per_second:
@@ -392,7 +392,7 @@ def theirs(world: World, case: Case) -> dict[str, int]:
     return by_name if case.described is None else {"": next(iter(by_name.values()))}
 
 
-def ours(world: World, case: Case, resolved: Resolved, folder: Path) -> dict[str, int]:
+def ours(world: World, case: Case, resolved: ResolvedQuery, folder: Path) -> dict[str, int]:
     """Return what a target of a configuration with the query reads."""
     source: dict[str, Any] = {
         "metric": {"name": resolved.name},
@@ -445,7 +445,7 @@ def test_a_rule_gives_the_numbers_of_the_adapter(world: World, case: Case, tmp_p
             selector=case.selector,
             find_series=find_series,
         )
-        assert isinstance(resolved, Resolved), resolved
+        assert isinstance(resolved, ResolvedQuery), resolved
         if resolved not in found:
             found.append(resolved)
     expected = theirs(world, case)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from autoscaler.config import documents
 from autoscaler.migrate.adapter_queries import (
-    Described,
+    DescribedObject,
     MetricType,
-    Resolved,
-    Unresolved,
+    ResolvedQuery,
+    UnresolvedQuery,
     resolve,
     resource_queries,
 )
@@ -73,14 +73,14 @@ def read_all(document: object, name: str, selector: object) -> None:
     if rules is None:
         return
     resource_queries(rules)
-    of_types: tuple[tuple[MetricType, Described | None], ...] = (
+    of_types: tuple[tuple[MetricType, DescribedObject | None], ...] = (
         ("Pods", None),
-        ("Object", Described("", "Service", "front")),
+        ("Object", DescribedObject("", "Service", "front")),
         ("External", None),
     )
     for kind, described in of_types:
         found = resolve(rules, kind, name, namespace="shop", described=described, selector=selector)
-        assert isinstance(found, Resolved | Unresolved)
+        assert isinstance(found, ResolvedQuery | UnresolvedQuery)
 
 
 @given(values, named, values)

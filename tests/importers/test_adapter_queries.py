@@ -8,10 +8,10 @@ import pytest
 from autoscaler.config.conversion import usage_once
 from autoscaler.config.promql_parser import parse, selectors_in
 from autoscaler.migrate.adapter_queries import (
-    Described,
+    DescribedObject,
     MetricType,
-    Resolved,
-    Unresolved,
+    ResolvedQuery,
+    UnresolvedQuery,
     resolve,
     resource_queries,
 )
@@ -23,9 +23,9 @@ from tests.tables import rows
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
 BY_NAME = {"template": "<<.Resource>>"}
 SUM = "sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"
-Kind: TypeAlias = tuple[MetricType, Described | None]
+Kind: TypeAlias = tuple[MetricType, DescribedObject | None]
 PODS: Kind = ("Pods", None)
-FRONT: Kind = ("Object", Described("", "Service", "front"))
+FRONT: Kind = ("Object", DescribedObject("", "Service", "front"))
 EXTERNAL: Kind = ("External", None)
 ORDERS = {"matchLabels": {"queue": "orders"}}
 ANY = {"matchExpressions": [{"key": "queue", "operator": "In", "values": ["b", "a"]}]}
@@ -47,7 +47,7 @@ def asked(
     name: str = "x",
     selector: object = None,
     series: Mapping[str, Sequence[str]] | None = None,
-) -> Resolved | Unresolved:
+) -> ResolvedQuery | UnresolvedQuery:
     """Resolve a metric of an HPA in shop; ``series`` are the names that Prometheus has."""
 
     def find(query: str) -> list[Mapping[str, str]]:
@@ -71,8 +71,8 @@ def resolved(
     name: str = "x",
     selector: object = None,
     series: Mapping[str, Sequence[str]] | None = None,
-) -> Resolved:
-    return instance(Resolved, asked(of, kind, name, selector, series))
+) -> ResolvedQuery:
+    return instance(ResolvedQuery, asked(of, kind, name, selector, series))
 
 
 SELECTORS = {
@@ -93,7 +93,7 @@ SELECTORS = {
 KINDS: dict[str, Kind] = {
     "pods": PODS,
     "front": FRONT,
-    "namespace": ("Object", Described("", "Namespace", "other")),
+    "namespace": ("Object", DescribedObject("", "Namespace", "other")),
     "external": EXTERNAL,
 }
 QUERIES = """
@@ -223,17 +223,17 @@ def test_what_cannot_be_is_said(
     kind: Kind, rule: Mapping[str, object], selector: object, sentence: str
 ) -> None:
     """With what to do, and never with a query that reads something else."""
-    found = instance(Unresolved, asked(rules(rule), kind, selector=selector))
+    found = instance(UnresolvedQuery, asked(rules(rule), kind, selector=selector))
     assert sentence in found.sentence
 
 
 def test_names_that_are_near_are_told() -> None:
     """And that a rule of the other kind would give the metric."""
     of = rules({"seriesQuery": "http_requests_total", "name": {"as": "http_requests_per_second"}})
-    found = instance(Unresolved, asked(of, name="http_request_per_second"))
+    found = instance(UnresolvedQuery, asked(of, name="http_request_per_second"))
     assert "near it are http_requests_per_second;" in found.sentence
     only = AdapterRules(custom=of.custom)
-    found = instance(Unresolved, asked(only, EXTERNAL, "http_requests_per_second"))
+    found = instance(UnresolvedQuery, asked(only, EXTERNAL, "http_requests_per_second"))
     assert "no externalRules here" in found.sentence
     assert "Pods and Object does" in found.sentence
 
@@ -314,7 +314,7 @@ def test_a_rule_that_is_not_understood_is_not_passed_over(rule: Mapping[str, obj
     first = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
     found = known(rules_in(Fields({"rules": [first, {**first, **rule}]})))
     metric = asked(found)
-    if isinstance(metric, Resolved):
+    if isinstance(metric, ResolvedQuery):
         assert "rules[1] can give this metric" in metric.notes[0]
     else:
         assert "rules[1]" in metric.sentence
@@ -390,9 +390,9 @@ def test_prometheus_is_asked_for_what_a_rule_takes(pattern: str, query: str) -> 
     assert found.query == 'sum(jobs_a{namespace!="",pod!=""}) by (namespace, pod)'
     assert found.notes == ()
     missing = asked(rules(rule), series={})
-    told = isinstance(missing, Resolved) and any("no series" in one for one in missing.notes)
-    assert told or isinstance(missing, Unresolved)
-    sentences = missing.notes if isinstance(missing, Resolved) else (missing.sentence,)
+    told = isinstance(missing, ResolvedQuery) and any("no series" in one for one in missing.notes)
+    assert told or isinstance(missing, UnresolvedQuery)
+    sentences = missing.notes if isinstance(missing, ResolvedQuery) else (missing.sentence,)
     assert not any("--prometheus" in sentence for sentence in sentences)
 
 

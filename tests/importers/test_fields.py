@@ -1,6 +1,6 @@
 """What is said of each key of a document, and what targets share."""
 
-from autoscaler.migrate.drafts import Shared
+from autoscaler.migrate.drafts import SharedSettings
 from autoscaler.migrate.fields import Fields, KeyOutcome
 
 DOCUMENT = {
@@ -70,7 +70,7 @@ def test_the_value_stands_in_a_sentence_that_has_it_not() -> None:
 
 def test_an_equal_query_has_one_name() -> None:
     """Another one of the same name gets a number; a name that cannot be is none."""
-    shared = Shared()
+    shared = SharedSettings()
     assert shared.query("a", "up", "why") == "a"
     assert shared.query("b", "up", "why", "too") == "a"
     assert shared.query("a", "down") == "a-2"
@@ -80,7 +80,7 @@ def test_an_equal_query_has_one_name() -> None:
 
 def test_an_equal_server_has_one_name() -> None:
     """Servers are called by their hosts; the same address with other settings is another."""
-    shared = Shared()
+    shared = SharedSettings()
     shared.servers[""] = {"url": "http://prometheus:9090"}
     assert shared.server({"url": "http://prometheus:9090"}) == ""
     assert shared.server({"url": "https://thanos-query.monitoring.svc:9090/x"}) == "thanos-query"

@@ -11,7 +11,7 @@ from autoscaler.lab.rendering import answer_of
 from autoscaler.lab.report_page import report_of
 from tests.pages.conftest import Open
 from tests.pages.test_reading import brightness
-from tests.rehearsal.fleets import rehearsed
+from tests.replay.fleets import replayed
 from tests.worlds.browsing import tab
 from tests.worlds.pages.fleets import AT_THREE, NOW
 
@@ -50,11 +50,11 @@ def test_a_page_follows_the_systems_theme(
 def test_a_report_follows_the_systems_theme(browser: Browser, tmp_path: Path, theme: str) -> None:
     """From a file, as it is sent to somebody."""
     file = tmp_path / "report.html"
-    file.write_text(report_of({"rehearsed": answer_of(rehearsed(6))}, "Replay of autoscaler.yaml"))
+    file.write_text(report_of({"simulated": answer_of(replayed(6))}, "Replay of autoscaler.yaml"))
     with tab(browser, f"file://{file}", color_scheme=theme, viewport=WINDOW) as shown:
         page = shown.page
         page.goto(f"file://{file}")
-        expect(page.locator(".rehearsed-chart canvas").first).to_be_visible()
+        expect(page.locator(".replay-chart canvas").first).to_be_visible()
         assert (brightness(page) > 200) is (theme == "light")
         if os.environ.get("PICTURES"):
             page.screenshot(path=PICTURES / f"report-{theme}.png", animations="disabled")

@@ -1,4 +1,4 @@
-"""A report of rehearsals in the browser: from a file, without any server."""
+"""A report of replays in the browser: from a file, without any server."""
 
 from pathlib import Path
 
@@ -8,15 +8,15 @@ from playwright.sync_api import Browser, Page, expect
 from autoscaler.lab.rendering import answer_of
 from autoscaler.lab.report_page import report_of
 from tests.core.builders import BASE
-from tests.rehearsal.fleets import rehearsed, with_lines
+from tests.replay.fleets import replayed, with_lines
 from tests.worlds.browsing import PHONE, findings, tab
 
 
-@pytest.fixture(params=[1, 2], ids=["of one rehearsal", "of two"])
+@pytest.fixture(params=[1, 2], ids=["of one replay", "of two"])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a report of three targets."""
     names = ["as it is", "other"][: request.param]
-    text = report_of({name: answer_of(rehearsed(3)) for name in names}, "Replay of autoscaler.yaml")
+    text = report_of({name: answer_of(replayed(3)) for name in names}, "Replay of autoscaler.yaml")
     path = tmp_path / "report.html"
     path.write_text(text)
     return path
@@ -27,7 +27,7 @@ def test_it_opens_from_a_file_without_a_network(browser: Browser, file: Path) ->
     with tab(browser, f"file://{file}", color_scheme="light", bypass_csp=True) as opened:
         page: Page = opened.page
         page.goto(f"file://{file}")
-        expect(page.locator(".rehearsed-chart canvas").first).to_be_visible()
+        expect(page.locator(".replay-chart canvas").first).to_be_visible()
         assert opened.complaints == []
         assert opened.requested == [f"file://{file}"]
         assert findings(page) == []
@@ -38,7 +38,7 @@ def test_it_opens_from_a_file_without_a_network(browser: Browser, file: Path) ->
         assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
         page.locator("table.index tbody a").nth(2).click()
         expect(page.locator("#target-3")).to_be_in_viewport()
-        expect(page.locator("section.rehearsed").nth(2).locator("canvas")).to_be_visible()
+        expect(page.locator("section.replay").nth(2).locator("canvas")).to_be_visible()
 
 
 def test_its_times_have_dates_also_on_the_day_that_they_are_of(
@@ -46,7 +46,7 @@ def test_its_times_have_dates_also_on_the_day_that_they_are_of(
 ) -> None:
     """A report is read later, too."""
     path = tmp_path / "report.html"
-    path.write_text(report_of({"rehearsed": answer_of(rehearsed(1))}, "t"))
+    path.write_text(report_of({"simulated": answer_of(replayed(1))}, "t"))
     with tab(browser, f"file://{path}", timezone_id="UTC") as opened:
         opened.page.clock.set_fixed_time(BASE * 1000 + 1)
         opened.page.goto(f"file://{path}")
@@ -56,7 +56,7 @@ def test_its_times_have_dates_also_on_the_day_that_they_are_of(
 
 
 _SHADED = """() => {
-  const canvas = document.querySelector(".rehearsed-chart canvas");
+  const canvas = document.querySelector(".replay-chart canvas");
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   let found = 0;
   for (let at = 0; at < data.length; at += 4) {
@@ -76,10 +76,10 @@ def test_only_pods_that_were_missing_are_shaded(
 ) -> None:
     """A demand and ready pods that both are 2 to 9 in each part are no shortage by themselves."""
     path = tmp_path / "report.html"
-    path.write_text(report_of({"rehearsed": with_lines((0, short, 0, None))}, "t"))
+    path.write_text(report_of({"simulated": with_lines((0, short, 0, None))}, "t"))
     with tab(browser, f"file://{path}", color_scheme="light", bypass_csp=True) as opened:
         opened.page.goto(f"file://{path}")
-        expect(opened.page.locator(".rehearsed-chart canvas").first).to_be_visible()
-        expect(opened.page.locator(".said")).to_contain_text("demand 2 to 9, rehearsed 2 to 9")
+        expect(opened.page.locator(".replay-chart canvas").first).to_be_visible()
+        expect(opened.page.locator(".said")).to_contain_text("demand 2 to 9, simulated 2 to 9")
         assert (opened.page.evaluate(_SHADED) > 1000) == (short > 0)
         assert opened.complaints == []

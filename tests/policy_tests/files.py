@@ -4,7 +4,7 @@ import textwrap
 from pathlib import Path
 
 from autoscaler.config import ConfigError
-from autoscaler.lab.policy_tests.expectations import Unmet, unmet
+from autoscaler.lab.policy_tests.expectations import UnmetExpectation, unmet
 from autoscaler.lab.policy_tests.loading import PolicyTestFile, load_tests
 from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun, run
 
@@ -78,5 +78,5 @@ def broken(folder: Path, test: str, config: str = QUEUE) -> list[str]:
     return [sentence(one) for one in unmet(ran(folder, test, config))]
 
 
-def sentence(one: Unmet) -> str:
+def sentence(one: UnmetExpectation) -> str:
     return one.sentence.replace(f" {one.run.target.key}", "")

@@ -12,8 +12,8 @@ from autoscaler.config.models import fields_by_key
 from autoscaler.lab.policy_tests.loading import MOST_REPLICAS, MOST_SYNCS
 from autoscaler.lab.policy_tests.settings import (
     Expectation,
+    ForbiddenValues,
     LimitReason,
-    Never,
     PolicyTest,
     PolicyTests,
     Start,
@@ -47,7 +47,7 @@ def test_the_command_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_each_key_is_described() -> None:
-    models = (PolicyTest, PolicyTests, Start, WorldEvent, Expectation, Never)
+    models = (PolicyTest, PolicyTests, Start, WorldEvent, Expectation, ForbiddenValues)
     keys = {key for model in models for key in fields_by_key(model)}
     missing = {key for key in keys if not re.search(rf"[`{{ ]{key}[`:]", PAGE)}
     assert not missing

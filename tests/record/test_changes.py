@@ -12,7 +12,7 @@ from autoscaler.core.extensions import Extensions, Pause, PauseMode, Schedule
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import WriteFailed, WriteOutcome
+from autoscaler.core.writes import WriteFailure, WriteOutcome
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
 from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
@@ -95,8 +95,8 @@ def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
 def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True)
-    target.at("15s", queue=30).was(change=True, write=WriteFailed("refused"))
-    assert classify(target.decision, WriteFailed("refused")).marks == Mark.FAILED
+    target.at("15s", queue=30).was(change=True, write=WriteFailure("refused"))
+    assert classify(target.decision, WriteFailure("refused")).marks == Mark.FAILED
     target.at("30s", queue=30).was(change=True)
     target.rules = Rules(Target("shop", target.spec, ()), Flags(tolerance=0.2))
     target.at("45s", queue=30).was(change=True)

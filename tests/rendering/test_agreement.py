@@ -19,10 +19,10 @@ from autoscaler.config.comparison import FieldChange
 from autoscaler.core.observation import Hpa, HpaStatus
 from autoscaler.persistence.record.agreement import (
     Agreement,
+    AgreementInterval,
     DifferingReading,
-    KeptAgreement,
     KindTotal,
-    Stretch,
+    RecordedAgreement,
 )
 from tests.core.builders import BASE
 from tests.tables import rows
@@ -52,7 +52,7 @@ DIFFERENCES: dict[str, tuple[tuple[FieldChange, ...], tuple[DifferingReading, ..
 def test_a_difference_is_a_sentence(text: str) -> None:
     """With what differs, both values, and by how much where that is a number."""
     fields, readings = DIFFERENCES[text]
-    told = disagreement(Stretch(BASE, BASE + 60, A.DIFFERENT, 9, 8, fields, readings))
+    told = disagreement(AgreementInterval(BASE, BASE + 60, A.DIFFERENT, 9, 8, fields, readings))
     assert (told.message, told.ours, told.theirs) == (text, 9, 8)
     assert (len(told.fields), len(told.readings)) == (len(fields), len(readings))
 
@@ -64,15 +64,15 @@ def test_each_kind_has_words() -> None:
 
 def kept(
     seconds: Mapping[Agreement, float], last: Mapping[Agreement, float] | None = None
-) -> KeptAgreement:
+) -> RecordedAgreement:
     """Return so many seconds of each kind, and of the last day, all of them unless told."""
     last = seconds if last is None else last
     totals = {
         kind: KindTotal(BASE, seconds, last.get(kind, 0.0), 1, seconds)
         for kind, seconds in seconds.items()
     }
-    different = Stretch(BASE, BASE + 50, A.DIFFERENT, 9, 8, (FIELD,))
-    return KeptAgreement(
+    different = AgreementInterval(BASE, BASE + 50, A.DIFFERENT, 9, 8, (FIELD,))
+    return RecordedAgreement(
         totals,
         (different,) if A.DIFFERENT in seconds else (),
         {"no value there: queue": seconds[A.NOT_COMPARED]} if A.NOT_COMPARED in seconds else {},

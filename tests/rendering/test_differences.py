@@ -27,17 +27,17 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
-from autoscaler.core.observation import Gap, GapKind, HoldReading, Scale, Unavailable
+from autoscaler.core.observation import Gap, GapKind, HoldReading, ReadFailure, Scale
 from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
 from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    Superseded,
-    WriteFailed,
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteFailure,
     WriteOutcome,
-    Written,
 )
 from autoscaler.persistence.record.changes import change_key
 from autoscaler.rendering.differences import differences
@@ -50,10 +50,10 @@ QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
 SCALE = Scale(3, 3, "app=web")
 WRITES: tuple[WriteOutcome | None, ...] = (
     None,
-    Written(SCALE),
-    Superseded(SCALE),
-    WriteFailed("refused"),
-    NotWritten(NotWrittenReason.NOT_LEADING),
+    AcceptedWrite(SCALE),
+    WriteConflict(SCALE),
+    WriteFailure("refused"),
+    SkippedWrite(SkippedWriteReason.NOT_LEADING),
 )
 modest = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
@@ -110,7 +110,7 @@ FALLS_BACK = replace(FIRST, outcome=FAILED, fallback=FallbackUse(Fallback(6), 3,
 OTHERS: dict[str, dict[str, Any]] = {
     "count": {"scale": replace(SCALE, spec_replicas=5), "desired": 5},
     "move": {"desired": 5, "reason": f"{FIRST.name} above target"},
-    "no scale": {"scale": Unavailable("forbidden")},
+    "no scale": {"scale": ReadFailure("forbidden")},
     "others": {"foreign": ForeignChange(2, 3, "kubectl-edit")},
     "zone": {"zone": Zone.PAUSED},
     "outcome": {"outcome": Outcome.BLOCKED},
@@ -215,7 +215,7 @@ def test_what_became_of_the_write() -> None:
 def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
     """The count first, then the values; conditions last."""
     timeline = Timeline(spec(QUEUE), replicas=3).at("0s", queue=30).at("15s", queue=60)
-    before = of_last(timeline, Written(SCALE))
+    before = of_last(timeline, AcceptedWrite(SCALE))
     assert differences(before, of_last(timeline.at("30s", queue=62))) == (
         "it has 6 replicas, before 3",
         "it is to stay there; before, it was to go from 3 to 6",

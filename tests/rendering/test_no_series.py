@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.config.promql import selectors_of
-from autoscaler.core.observation import Gap, GapKind, Observation, Pod, Scale, Unavailable, Values
+from autoscaler.core.observation import Gap, GapKind, Observation, Pod, ReadFailure, Scale, Values
 from autoscaler.core.selectors import parse
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
@@ -34,7 +34,7 @@ from autoscaler.rendering import no_series, wording
 from autoscaler.rendering.no_series import (
     Ask,
     Findings,
-    Missing,
+    MissingSeries,
     coverage,
     missing_in,
     of_target,
@@ -221,10 +221,10 @@ def _has_series(answer: QueryResult | QueryFailure) -> bool:
     return bool(answer.series)
 
 
-def missing(queue: str, query: Query) -> Missing:
+def missing(queue: str, query: Query) -> MissingSeries:
     """Return a use of a query that found no series of a queue."""
     metric = external(average("30"), selector=parse(f"queue={queue}"))
-    return Missing(
+    return MissingSeries(
         Target("shop", spec(metric), (query,)), wording.metric_name(metric), query, metric
     )
 
@@ -242,10 +242,10 @@ def test_what_a_sync_lacks_are_metrics_and_bounds_without_series() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pods", "lacks"), [(None, 0), (Unavailable("no answer came"), 0), ((), 1)], ids=str
+    ("pods", "lacks"), [(None, 0), (ReadFailure("no answer came"), 0), ((), 1)], ids=str
 )
 def test_without_its_pods_nothing_is_known_of_their_series(
-    pods: tuple[Pod, ...] | Unavailable | None, lacks: int
+    pods: tuple[Pod, ...] | ReadFailure | None, lacks: int
 ) -> None:
     """Where the API server does not answer, a query that finds series is not called empty."""
     target = Target("shop", spec(PODS), (Query("rps"),))

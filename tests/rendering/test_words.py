@@ -17,9 +17,9 @@ from autoscaler.core.observation import (
     Observation,
     Pod,
     PodSamples,
+    ReadFailure,
     Reading,
     Scale,
-    Unavailable,
     Values,
 )
 from autoscaler.core.spec import (
@@ -35,7 +35,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, Written
+from autoscaler.core.writes import AcceptedWrite, SkippedWrite, SkippedWriteReason, WriteFailure
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.reasons import hold, verdict
@@ -81,13 +81,13 @@ def synced(
     listed = pods(replicas) if of_pods is None else tuple(of_pods)
     history = History(recommendations=earlier or (Recommendation(0, BASE - 3600),))
     decision, _ = decide(of, Flags(), Observation(scale, listed, readings), history, BASE)
-    write = Written(scale) if decision.rescale else None
+    write = AcceptedWrite(scale) if decision.rescale else None
     return SyncResult(Target("shop", of, ()), decision, write)
 
 
 def unreadable() -> SyncResult:
     """Decide once without a scale."""
-    seen = Observation(Unavailable("the API server is away"), None, (values(1.0),))
+    seen = Observation(ReadFailure("the API server is away"), None, (values(1.0),))
     decision, _ = decide(spec(QUEUE), Flags(), seen, History(), BASE)
     return SyncResult(Target("shop", spec(QUEUE), ()), decision)
 
@@ -218,7 +218,7 @@ def test_each_standing_has_a_word_and_a_sentence(name: str, told: str) -> None:
 def test_a_write_that_fails_and_a_plan_say_so() -> None:
     """The count that was wanted, and why it is not there; who controls the target instead."""
     up = synced(spec(QUEUE), 3, values(50.0))
-    failed = SyncResult(up.target, up.decision, WriteFailed("it was refused"))
+    failed = SyncResult(up.target, up.decision, WriteFailure("it was refused"))
     assert (failed.classified().state, failed.classified().cause, verdict(failed)) == (
         State.FAILING,
         "FailedRescale: it was refused",
@@ -226,7 +226,7 @@ def test_a_write_that_fails_and_a_plan_say_so() -> None:
     )
     assert "controlledBy" not in whole(up).document()
     decision = replace(up.decision, controller='HPA "web"', written=False)
-    controlled = SyncResult(up.target, decision, NotWritten(NotWrittenReason.SHADOW))
+    controlled = SyncResult(up.target, decision, SkippedWrite(SkippedWriteReason.SHADOW))
     assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
     assert controlled.classified().state is State.CONTROLLED
     would = "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica"

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.observation import Pod, ReadFailure, Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import QueryKey
@@ -253,7 +253,7 @@ def test_who_gave_up_just_before_the_end_was_cut_short_too() -> None:
         assert asker._served.urgency(of("late")) == asker._served.urgency(of("new"))
 
 
-LATE = Unavailable("no time was left")
+LATE = ReadFailure("no time was left")
 MANY = 20
 """Syncs, of which a few should do."""
 
@@ -267,20 +267,20 @@ class Slow(Memory):
     seconds: float = 0.0
     read: set[str] = field(default_factory=set)
 
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
         """Take so long to tell what is at hand that the first reads have begun by then."""
         time.sleep(0.001)
         return super().cached_scale(namespace, ref)
 
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
-    ) -> Scale | Unavailable:
+    ) -> Scale | ReadFailure:
         in_time = self._in_time(ref.name, deadline)
         return super().read_scale(namespace, ref, deadline) if in_time else LATE
 
     def list_pods(
         self, namespace: str, selector: str, deadline: float
-    ) -> tuple[Pod, ...] | Unavailable:
+    ) -> tuple[Pod, ...] | ReadFailure:
         in_time = self._in_time(selector, deadline)
         return super().list_pods(namespace, selector, deadline) if in_time else LATE
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason
 from autoscaler.sync.calls import ClusterCalls
 from autoscaler.sync.ports import Ports
 from autoscaler.sync.run import Syncer
@@ -77,7 +77,7 @@ def test_only_the_cluster_that_is_led_is_written() -> None:
     sync(of_both(eu, us), EU, US)
     assert (eu.written, us.written) == ([], [("shop/web", 3)])
     writes = {one.target.cluster: one.write for one in eu.results}
-    assert writes["eu"] == NotWritten(NotWrittenReason.NOT_LEADING)
+    assert writes["eu"] == SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
 
 @dataclass
@@ -87,10 +87,10 @@ class Hanging(Memory):
     freed: threading.Event = field(default_factory=threading.Event)
     calls: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
-    def read_scale(self, *_: object) -> Unavailable:
+    def read_scale(self, *_: object) -> ReadFailure:
         self.calls.release()
         self.freed.wait(30)
-        return Unavailable("no answer came")
+        return ReadFailure("no answer came")
 
 
 def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
@@ -108,7 +108,7 @@ def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
         us.freed.set()
         running.join(20)
     outcomes = {one.target.key: one.decision.scale for one in eu.results}
-    assert sum(isinstance(one, Unavailable) for one in outcomes.values()) == len(stuck)
+    assert sum(isinstance(one, ReadFailure) for one in outcomes.values()) == len(stuck)
 
 
 def test_a_cluster_that_is_listed_anew_is_waited_for_by_its_own_targets() -> None:

@@ -12,7 +12,7 @@ from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteFailed
+from autoscaler.core.writes import WriteFailure
 from autoscaler.sync import calls
 from autoscaler.sync.driver import Coroutine, Driver
 from tests.worlds.memory import T0, Memory, answer, external, queue, sync_once
@@ -34,7 +34,7 @@ def test_a_write_that_raises_is_a_failed_write_and_a_fault() -> None:
     with world.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, BUDGET)
         assert syncer.histories.get("shop/Deployment/a", 0.0).last_scale_time is None
-    assert isinstance(world.result("shop/a").write, WriteFailed)
+    assert isinstance(world.result("shop/a").write, WriteFailure)
     assert len(world.faults) == 1
 
 
@@ -162,7 +162,7 @@ def test_a_backlog_of_writes_ends_with_the_sync() -> None:
         stop.set()
     assert took < 15.0
     assert 10 <= len(world.written) <= 12 + took
-    failed = [one for one in world.results if isinstance(one.write, WriteFailed)]
+    failed = [one for one in world.results if isinstance(one.write, WriteFailure)]
     assert len(failed) + len(world.written) == len(names)
     assert "no turn came" in failed[0].decision.events[-1].message
 

@@ -4,15 +4,15 @@ import pytest
 
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import Contention, History
-from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.core.observation import ReadFailure, Scale, UncheckedControl
 from autoscaler.core.writes import FIELD_MANAGER
 from tests.worlds.memory import T0, Memory, answer, external
 
 TARGET = external("shop", "a")
-AWAY = Unavailable("no answer came")
+AWAY = ReadFailure("no answer came")
 CHANGE = ForeignChange(3, 5, FIELD_MANAGER)
 
-Look = tuple[float | None, int | Unavailable]
+Look = tuple[float | None, int | ReadFailure]
 """Since when we lead, None as a follower, and the count that is read, if it can be."""
 
 
@@ -78,7 +78,7 @@ def test_after_a_restart_a_target_stays_in_shadow_until_the_others_can_be_listed
     world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
     with world.syncer() as syncer:
         syncer.sync([TARGET], T0, 10.0)
-    world.controllers["shop/a"] = Unchecked("the list is forbidden")
+    world.controllers["shop/a"] = UncheckedControl("the list is forbidden")
     with world.syncer(known=dict(world.kept)) as syncer:
         syncer.sync([TARGET], T0 + 15, 10.0)
         assert world.written == []

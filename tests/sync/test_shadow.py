@@ -5,7 +5,7 @@ from dataclasses import replace
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Scale
-from autoscaler.core.writes import NotWritten, NotWrittenReason
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason
 from autoscaler.sync.breakers import Breakers
 from tests.worlds.memory import T0, Memory, answer, external
 
@@ -30,7 +30,7 @@ def test_it_is_decided_like_the_live_one_and_not_written() -> None:
     live, shadow = memory.result("shop/live"), memory.result("shop/shadow")
     assert {name for name, _ in memory.written} == {"shop/live"}
     assert shadow.decision.desired == live.decision.desired == 3
-    assert shadow.write == NotWritten(NotWrittenReason.SHADOW)
+    assert shadow.write == SkippedWrite(SkippedWriteReason.SHADOW)
     assert memory.kept[SHADOW.key].pending is None
 
 

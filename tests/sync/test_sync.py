@@ -10,16 +10,16 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History, PendingWrite
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags
 from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    Superseded,
-    WriteFailed,
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteFailure,
     WriteOutcome,
-    Written,
 )
 from tests.sync.test_faults import raise_defect
 from tests.worlds.memory import T0, Memory, answer, external, per_pod, pod, queue, sync_once
@@ -37,7 +37,7 @@ def test_a_target_is_scaled_as_its_queue_demands() -> None:
         syncer.sync(targets, T0 + 15, BUDGET, steady=15.0)
     assert world.written == [("shop/worker", 4), ("shop/worker", 7)]
     result = world.result("shop/worker")
-    assert isinstance(result.write, Written)
+    assert isinstance(result.write, AcceptedWrite)
     assert [condition.reason for condition in result.decision.conditions] == [
         "SucceededRescale",
         "ValidMetricFound",
@@ -73,7 +73,7 @@ def test_answers_are_freed_with_the_sync() -> None:
     ("broken", "reason", "message"),
     [
         ({"answers": {"bad": QueryFailure("bad at char 3")}}, "FailedGetExternalMetric", "char 3"),
-        ({"scales": {"shop/a": Unavailable("a not found")}}, "FailedGetScale", "a not found"),
+        ({"scales": {"shop/a": ReadFailure("a not found")}}, "FailedGetScale", "a not found"),
         ({"on_query": {"bad": raise_defect}}, "", "a fault of the autoscaler, OverflowError"),
     ],
     ids=["a metric", "an object", "a query that raises"],
@@ -112,7 +112,7 @@ def test_an_unlistable_pod_blocks_its_target() -> None:
     world = Memory(
         answers={"rps": answer(25.0, namespace="shop", pod="web-1")},
         scales={"shop/web": Scale(1, 1, "app=web")},
-        pod_lists={"shop: app=web": Unavailable("pods is forbidden")},
+        pod_lists={"shop: app=web": ReadFailure("pods is forbidden")},
     )
     sync_once(world, per_pod("shop", "web"))
     decision = world.result("shop/web").decision
@@ -143,7 +143,7 @@ def test_targets_are_held_from_the_first_sync_that_reads_them(*, cached: bool) -
     """Where no scale could be read before, neither is written before both selectors are known."""
     world = Memory(
         answers={"queue": answer(600.0)},
-        scales=dict.fromkeys(("shop/a", "shop/b"), Unavailable("the API server is away")),
+        scales=dict.fromkeys(("shop/a", "shop/b"), ReadFailure("the API server is away")),
         pod_lists={"shop: app=x": (pod("b-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
         scales_cached=cached,
     )
@@ -167,12 +167,12 @@ def test_selectors_that_cannot_meet_cost_no_request() -> None:
 @pytest.mark.parametrize(
     ("outcome", "error"),
     [
-        (Superseded(Scale(9, 9, "app=a")), "somebody else set the replicas to 9"),
-        (WriteFailed("the API server said 500"), "the API server said 500"),
+        (WriteConflict(Scale(9, 9, "app=a")), "somebody else set the replicas to 9"),
+        (WriteFailure("the API server said 500"), "the API server said 500"),
     ],
 )
 def test_a_write_that_did_not_happen_is_said_and_not_counted(
-    outcome: Superseded | WriteFailed, error: str
+    outcome: WriteConflict | WriteFailure, error: str
 ) -> None:
     """FailedRescale is reported, no scale event is remembered, the next sync decides afresh."""
     world = queue(90.0, a=2)
@@ -200,7 +200,7 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
     reported = {
         f"shop/{result.target.spec.scale_target_ref.name}"
         for result in world.results
-        if isinstance(result.write, Written)
+        if isinstance(result.write, AcceptedWrite)
     }
     assert written
     assert written == reported
@@ -214,7 +214,7 @@ def test_a_plan_writes_nothing() -> None:
     sync_once(world, external("shop", "a"))
     result = world.result("shop/a")
     assert (result.decision.desired, result.decision.rescale) == (3, True)
-    assert isinstance(result.write, NotWritten)
+    assert isinstance(result.write, SkippedWrite)
     assert not result.decision.written
     assert world.written == []
 
@@ -243,7 +243,7 @@ def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
     with world.syncer() as syncer:
         syncer.sync([target], T0, BUDGET, steady=0.0)
         assert world.written == []
-        assert world.result("shop/a").write == NotWritten(NotWrittenReason.NOT_LEADING)
+        assert world.result("shop/a").write == SkippedWrite(SkippedWriteReason.NOT_LEADING)
         recommended = syncer.histories.get(target.key, 0.0).recommendations
         assert recommended is not None
         assert [one.replicas for one in recommended] == [2, 3]
@@ -275,9 +275,9 @@ def test_a_sync_is_handed_to_the_store_as_one() -> None:
     "second",
     [
         None,
-        WriteFailed("the connection was refused"),
-        Superseded(Scale(3, 2, "app=a", "8")),
-        WriteFailed("timed out again", unknown=True),
+        WriteFailure("the connection was refused"),
+        WriteConflict(Scale(3, 2, "app=a", "8")),
+        WriteFailure("timed out again", unknown=True),
     ],
 )
 def test_a_write_that_landed_unseen_outlives_the_tries_after_it(
@@ -287,7 +287,7 @@ def test_a_write_that_landed_unseen_outlives_the_tries_after_it(
     target, landed = external("shop", "a"), Scale(3, 2, "app=a", "8")
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
     with world.syncer() as syncer:
-        world.outcomes["shop/a"] = WriteFailed("timed out", unknown=True)
+        world.outcomes["shop/a"] = WriteFailure("timed out", unknown=True)
         syncer.sync([target], T0, BUDGET, steady=0.0)
         as_of = syncer.histories.as_of
         assert syncer.histories.get(target.key, as_of).last_scale_time is None

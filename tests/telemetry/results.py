@@ -19,9 +19,9 @@ from autoscaler.core.observation import (
     Observation,
     OpenWindow,
     Pod,
+    ReadFailure,
     Reading,
     Scale,
-    Unavailable,
 )
 from autoscaler.core.spec import (
     Behavior,
@@ -34,7 +34,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteOutcome, Written
+from autoscaler.core.writes import AcceptedWrite, WriteOutcome
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.persistence.record import Status
@@ -70,7 +70,7 @@ def target_of(
 def result_of(
     target: Target,
     *readings: Reading,
-    scale: Scale | Unavailable | None = None,
+    scale: Scale | ReadFailure | None = None,
     history: History | None = None,
     controller: str | None = None,
     write: WriteOutcome | None = None,
@@ -147,7 +147,7 @@ def busy(health: Health) -> Metrics:
     """Return the metrics of a daemon to which all sorts of things have happened."""
     held = History(contention=Contention(3, 0, (1.0, 2.0, 3.0)))
     metrics = metrics_of(
-        result_of(target_of("ok"), values(600), write=Written(Scale(6, 6, "app=web"))),
+        result_of(target_of("ok"), values(600), write=AcceptedWrite(Scale(6, 6, "app=web"))),
         result_of(target_of("blocked"), EMPTY),
         result_of(target_of("at-max", maximum=4), values(6000)),
         result_of(target_of("held"), values(600), history=held, now=4.0),

@@ -10,14 +10,20 @@ from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import (
     OpenWindow,
     PodSamples,
+    ReadFailure,
     Reading,
     Scale,
-    Unavailable,
     Values,
 )
 from autoscaler.core.spec import MetricSpec, ResourceMetric
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
+from autoscaler.core.writes import (
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteFailure,
+)
 from autoscaler.rendering.wording import metric_name
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -114,7 +120,7 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
         },
     ),
     "the scale cannot be read": (
-        result_of(target_of("web", QUEUE, JOBS), scale=Unavailable("gone")),
+        result_of(target_of("web", QUEUE, JOBS), scale=ReadFailure("gone")),
         {
             **{f"{name}_replicas": {} for name in ("current", "desired", "stabilized", "proposed")},
             "max_replicas": {"": 20},
@@ -246,7 +252,7 @@ def test_success_is_dated_and_survives_a_failure() -> None:
     name = "autoscaler_target_last_success_timestamp_seconds"
     assert series_of(metrics, name) == {(): NOW}
     metrics.report(result_of(target, EMPTY, now=NOW + 15))
-    metrics.report(result_of(target, values(600), write=WriteFailed("refused"), now=NOW + 30))
+    metrics.report(result_of(target, values(600), write=WriteFailure("refused"), now=NOW + 30))
     assert series_of(metrics, name) == {(): NOW}
     metrics.report(result_of(target, now=NOW + 45))
     assert series_of(metrics, name) == {(): NOW + 45}
@@ -268,11 +274,11 @@ def test_writes_are_counted_by_what_became_of_them() -> None:
     up, down = values(600), values(30)
     scale = Scale(9, 9, "app=web")
     metrics = metrics_of(
-        result_of(target_of("a"), up, write=Written(scale)),
-        result_of(target_of("b", maximum=2), down, write=Written(scale)),
-        result_of(target_of("c"), up, write=Superseded(scale)),
-        result_of(target_of("d"), up, write=WriteFailed("refused")),
-        result_of(target_of("e"), up, write=NotWritten(NotWrittenReason.NOT_LEADING)),
+        result_of(target_of("a"), up, write=AcceptedWrite(scale)),
+        result_of(target_of("b", maximum=2), down, write=AcceptedWrite(scale)),
+        result_of(target_of("c"), up, write=WriteConflict(scale)),
+        result_of(target_of("d"), up, write=WriteFailure("refused")),
+        result_of(target_of("e"), up, write=SkippedWrite(SkippedWriteReason.NOT_LEADING)),
     )
     assert series_of(metrics, "autoscaler_writes_total") == {
         (("direction", "up"), ("outcome", "written")): 1,

@@ -15,10 +15,10 @@ from autoscaler.transport import deadline as deadlines
 from autoscaler.transport.deadline import (
     POOLS,
     Deadline,
-    Expired,
+    DeadlineExceededError,
     RequestDeadline,
     RequestSocket,
-    Stopped,
+    StoppedError,
 )
 from tests.adapters.prometheus.reading import query_threads
 from tests.worlds.waiting import wait_until
@@ -60,7 +60,7 @@ def test_work_that_does_not_end_keeps_the_caller_no_longer() -> None:
     before = threading.enumerate()
     begin = time.monotonic()
     for _ in range(3):
-        with pytest.raises(Expired):
+        with pytest.raises(DeadlineExceededError):
             deadline.run(0.1, release.wait)
     assert time.monotonic() - begin < 10.0
     alive = [thread for thread in threading.enumerate() if thread not in before]
@@ -76,12 +76,12 @@ def test_a_stop_ends_the_wait(*, busy: bool) -> None:
     stop, release = threading.Event(), threading.Event()
     deadline = Deadline(1, stop)
     if busy:
-        with pytest.raises(Expired):
+        with pytest.raises(DeadlineExceededError):
             deadline.run(0.05, release.wait)
     timer = threading.Timer(0.1, stop.set)
     timer.start()
     begin = time.monotonic()
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         deadline.run(60, release.wait)
     assert time.monotonic() - begin < 20.0
     timer.join()
@@ -136,7 +136,7 @@ def test_a_request_is_cut_on_the_thread_that_sends_it() -> None:
 
     with ours, theirs:
         begun = time.monotonic()
-        with pytest.raises(Expired) as caught:
+        with pytest.raises(DeadlineExceededError) as caught:
             deadline.run(0.2, partial(never_answered, ours))
         assert 0.15 < time.monotonic() - begun < 5.0
         assert caught.value.__context__ is None
@@ -152,7 +152,7 @@ def test_a_request_that_ends_sooner_is_cut_before_one_that_began_earlier() -> No
     with ours, theirs:
         other.start()
         begun = time.monotonic()
-        with pytest.raises(Expired):
+        with pytest.raises(DeadlineExceededError):
             deadline.run(0.2, partial(never_answered, ours))
         assert time.monotonic() - begun < 10.0
     done.set()
@@ -170,7 +170,7 @@ def test_a_connection_that_comes_too_late_is_closed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(connection, "create_connection", connect)
     deadline, pool = RequestDeadline(1, name="late"), POOLS["http"]("127.0.0.1", 1)
     with ours, theirs, closing(pool):
-        with pytest.raises(Expired):
+        with pytest.raises(DeadlineExceededError):
             deadline.run(0.2, lambda: pool.request("GET", "/", retries=False))
         resolved.set()
         theirs.settimeout(10)

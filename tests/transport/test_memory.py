@@ -15,9 +15,9 @@ from autoscaler.transport.answers import (
     MIB,
     Answer,
     AnswerMemory,
+    BodyTooLargeError,
     Budget,
-    TooLarge,
-    TooMuch,
+    DocumentTooLargeError,
     memory_of,
     parse,
 )
@@ -89,7 +89,7 @@ def test_an_answer_that_is_too_large_keeps_no_room() -> None:
     memory = AnswerMemory(most, parsed=1, at_once=1)
     body = HTTPResponse(io.BytesIO(bytes(most + 1)), preload_content=False)
     answer = Answer(memory, clock.monotonic() + 5, 5).receive(body, Redactor())
-    assert isinstance(answer.unread, TooLarge)
+    assert isinstance(answer.unread, BodyTooLargeError)
     assert at_once(memory.received, most)
     gone = weakref.ref(answer)
     gc.disable()
@@ -131,5 +131,5 @@ def test_the_memory_of_a_document_is_known_before(what: str) -> None:
         tracemalloc.stop()
     assert document
     assert peak <= said * 1.05
-    with pytest.raises(TooMuch):
+    with pytest.raises(DocumentTooLargeError):
         parse(body, said - 1)

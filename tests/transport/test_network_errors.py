@@ -11,7 +11,7 @@ from urllib3 import exceptions
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
-from autoscaler.transport.deadline import Expired
+from autoscaler.transport.deadline import DeadlineExceededError
 from autoscaler.transport.network_errors import Kind, network_error
 
 _POOL = HTTPConnectionPool("h")
@@ -42,7 +42,7 @@ def _unconnected(error: OSError) -> Exception:
         (exceptions.DecodeError(_SECRET), Kind.UNDECODABLE, ""),
         (exceptions.ReadTimeoutError(_POOL, "/", _SECRET), Kind.TIMEOUT, ""),
         (exceptions.TimeoutError(_SECRET), Kind.TIMEOUT, ""),
-        (Expired(_SECRET), Kind.TIMEOUT, ""),
+        (DeadlineExceededError(_SECRET), Kind.TIMEOUT, ""),
         (exceptions.ConnectTimeoutError(_SECRET), Kind.CONNECT_TIMEOUT, "no connection in time"),
         (exceptions.SSLError(ssl.SSLEOFError(8, _SECRET)), Kind.TLS_CLOSED, ""),
         (exceptions.SSLError(_SECRET), Kind.TLS, "unknown reason"),

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from autoscaler.config.settings import WebAuth
-from autoscaler.web.access import CERTIFICATE, HEADERS, Guarded
+from autoscaler.web.access import CERTIFICATE, HEADERS, AccessGuard
 from autoscaler.web.credentials import MOST_AT_ONCE, MOST_WAITING, WebCredentials
 from tests.web.asgi import Answer, answer_of
 
@@ -33,7 +33,7 @@ class World:
     ) -> None:
         self.failed: list[tuple[str, str]] = []
         self.told: list[tuple[bool, str]] = []
-        self._app = Guarded(
+        self._app = AccessGuard(
             Starlette(routes=[Route("/{path:path}", _page)]),
             None if auth is None else WebCredentials(auth, lambda *one: self.told.append(one)),
             needs_certificate=required,

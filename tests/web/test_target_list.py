@@ -10,15 +10,15 @@ import pytest
 from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import (
     PodSamples,
+    ReadFailure,
     Reading,
     Sample,
     Scale,
-    Unavailable,
     Values,
 )
 from autoscaler.core.target import Target
-from autoscaler.core.writes import WriteFailed
-from autoscaler.persistence.record.rows import Standing
+from autoscaler.core.writes import WriteFailure
+from autoscaler.persistence.record.rows import LastState
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.api.endpoints import target_list
@@ -76,7 +76,7 @@ def test_a_target_is_told_in_full() -> None:
 
 def test_what_is_not_known_is_null() -> None:
     """A scale that cannot be read has no counts, and metrics that were not looked at no values."""
-    (one,) = listed(metrics_of(result_of(target_of(), scale=Unavailable("gone"))))
+    (one,) = listed(metrics_of(result_of(target_of(), scale=ReadFailure("gone"))))
     assert one["currentReplicas"] is one["desiredReplicas"] is None
     assert [metric["text"] for metric in one["metrics"]] == ["<unknown>/30"]
 
@@ -128,7 +128,7 @@ def test_a_state_is_dated_by_the_first_sync_of_it() -> None:
     assert since_after(metrics, target, 30, EMPTY) == "08:00:30Z"
     assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
     metrics.states.set_targets([target_of("web", maximum=9)])
-    metrics.report(result_of(target, values(600), write=WriteFailed("refused"), now=NOW + 60))
+    metrics.report(result_of(target, values(600), write=WriteFailure("refused"), now=NOW + 60))
     assert since_after(metrics, target, 75, EMPTY) == "08:00:30Z"
     assert since_after(metrics, target, 90) == "08:01:30Z"
 
@@ -154,15 +154,15 @@ def test_a_state_goes_on_over_a_restart() -> None:
     """As it is recorded, which may be known only after a sync; another state begins anew."""
     target, early = target_of(), NOW - 86_400
     metrics = metrics_of(result_of(target))
-    metrics.states.resume({target.key: Standing("ok", early)})
+    metrics.states.resume({target.key: LastState("ok", early)})
     assert since_after(metrics, target, 15) == "08:00:00Z"
     assert listed(metrics)[0]["since"].startswith("2027-01-14")
     assert since_after(metrics, target, 30, EMPTY) == "08:00:30Z"
-    metrics.states.resume({target.key: Standing("failing", early)})
+    metrics.states.resume({target.key: LastState("failing", early)})
     assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
     restarted = metrics_of()
     restarted.states.set_targets([target])
-    restarted.states.resume({target.key: Standing("failing", early)})
+    restarted.states.resume({target.key: LastState("failing", early)})
     assert since_after(restarted, target, 60) == "08:01:00Z"
 
 

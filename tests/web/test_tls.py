@@ -17,7 +17,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.config.settings import REQUIRED, WebTls
 from autoscaler.daemon.listeners import tls_contexts
-from autoscaler.web.access import Guarded
+from autoscaler.web.access import AccessGuard
 from autoscaler.web.answering import Page
 from autoscaler.web.listener import MOST_OF_ONE_CLIENT, ConnectionLimits, Listener, ListenerTls
 from tests.web.test_listener import HOST, connections, listening
@@ -63,7 +63,7 @@ def serving(
     told: list[tuple[bool, str]] = []
     refused: list[str] = []
     guarded = partial(
-        Guarded,
+        AccessGuard,
         credentials=None,
         needs_certificate=tls.client_auth_type == REQUIRED,
         with_metrics=True,

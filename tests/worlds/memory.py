@@ -18,9 +18,9 @@ from autoscaler.core.observation import (
     Hpa,
     Pod,
     PodRequests,
+    ReadFailure,
     Scale,
-    Unavailable,
-    Unchecked,
+    UncheckedControl,
 )
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
@@ -33,7 +33,13 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
+from autoscaler.core.writes import (
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteConflict,
+    WriteOutcome,
+)
 from autoscaler.sync.ports import (
     DEFAULT_CLUSTER,
     BreakerNews,
@@ -84,8 +90,8 @@ class Memory(Reporter, Cluster, MetricsReader):
     """Fits every port.  Hooks may block or stop within a call, as a slow server would."""
 
     answers: dict[str, QueryResult | QueryFailure] = field(default_factory=dict)
-    scales: dict[str, Scale | Unavailable] = field(default_factory=dict)
-    pod_lists: dict[str, tuple[Pod, ...] | Unavailable] = field(default_factory=dict)
+    scales: dict[str, Scale | ReadFailure] = field(default_factory=dict)
+    pod_lists: dict[str, tuple[Pod, ...] | ReadFailure] = field(default_factory=dict)
     outcomes: dict[str, WriteOutcome] = field(default_factory=dict)
     on_query: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     on_write: Callable[[str], object] = lambda _name: None
@@ -103,7 +109,7 @@ class Memory(Reporter, Cluster, MetricsReader):
     leads: bool = True
     led_from: float = -math.inf
     """Since when, where it leads."""
-    controllers: dict[str, str | Unchecked] = field(default_factory=dict)
+    controllers: dict[str, str | UncheckedControl] = field(default_factory=dict)
     hpas: dict[str, Hpa] = field(default_factory=dict)
     scales_cached: bool = False
     planned: bool = False
@@ -130,7 +136,9 @@ class Memory(Reporter, Cluster, MetricsReader):
         return self.wait
 
     @override
-    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def cached_controller(
+        self, namespace: str, ref: ScaleTargetRef
+    ) -> str | UncheckedControl | None:
         return self.controllers.get(f"{namespace}/{ref.name}")
 
     @override
@@ -138,19 +146,19 @@ class Memory(Reporter, Cluster, MetricsReader):
         return self.hpas.get(f"{namespace}/{ref.name}")
 
     @override
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
         """Fit `Cluster`: scales are at hand where they shall be."""
         return self.scales[f"{namespace}/{ref.name}"] if self.scales_cached else None
 
     @override
-    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | ReadFailure | None:
         """Fit `Cluster`: no pods are at hand."""
         return None
 
     @override
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
-    ) -> Scale | Unavailable:
+    ) -> Scale | ReadFailure:
         return self.scales[f"{namespace}/{ref.name}"]
 
     @override
@@ -159,19 +167,19 @@ class Memory(Reporter, Cluster, MetricsReader):
     ) -> WriteOutcome:
         name = f"{namespace}/{ref.name}"
         if self.planned:
-            return NotWritten(NotWrittenReason.PLANNED)
+            return SkippedWrite(SkippedWriteReason.PLANNED)
         self.on_write(name)
         with self.lock:
             self.written.append((name, replicas))
-        outcome = self.outcomes.get(name, Written(replace(scale, spec_replicas=replicas)))
-        if isinstance(outcome, Written | Superseded):
+        outcome = self.outcomes.get(name, AcceptedWrite(replace(scale, spec_replicas=replicas)))
+        if isinstance(outcome, AcceptedWrite | WriteConflict):
             self.scales[name] = outcome.scale
         return outcome
 
     @override
     def list_pods(
         self, namespace: str, selector: str, deadline: float
-    ) -> tuple[Pod, ...] | Unavailable:
+    ) -> tuple[Pod, ...] | ReadFailure:
         with self.lock:
             self.listed.append(f"{namespace}: {selector}")
         return self.pod_lists.get(f"{namespace}: {selector}", ())

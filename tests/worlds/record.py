@@ -9,11 +9,11 @@ from typing import Self
 from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.core.writes import AcceptedWrite, WriteFailure
 from autoscaler.persistence.codec import dumps
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
-from autoscaler.persistence.record.rows import Change, Lapse, RecordError, Sample, Standing
+from autoscaler.persistence.record.rows import Change, Lapse, LastState, RecordError, Sample
 from autoscaler.rendering.reasons import verdict
 from tests.core.timeline import Timeline
 
@@ -25,11 +25,11 @@ def synced(timeline: Timeline, namespace: str = "shop") -> SyncResult:
     assert decision is not None
     queries = tuple(Query(f"sum(m{index})") for index in range(len(spec.metrics)))
     target = Target(namespace, spec, queries, extensions=timeline.extensions)
-    write: Written | WriteFailed | None = None
+    write: AcceptedWrite | WriteFailure | None = None
     if decision.written:
-        write = Written(decision.scale)  # type: ignore[arg-type] # it was read
+        write = AcceptedWrite(decision.scale)  # type: ignore[arg-type] # it was read
     elif decision.rescale:
-        write = WriteFailed("refused")
+        write = WriteFailure("refused")
     return SyncResult(target, decision, write, given=timeline.inputs, flags=timeline.flags)
 
 
@@ -107,13 +107,13 @@ class MemoryRecord(DirectoryRecord):
     def span(self) -> tuple[float, float] | None:
         return (min(self._times), max(self._times)) if self._times else None
 
-    def standings(self) -> Mapping[str, Standing]:
-        found: dict[str, Standing] = {}
+    def standings(self) -> Mapping[str, LastState]:
+        found: dict[str, LastState] = {}
         for change in self._of(None):
             key, before = change.target, found.pop(change.target, None)
             if Mark.REMOVED not in change.marks:
                 goes_on = before is not None and before.state == change.state
-                found[key] = before if before and goes_on else Standing(change.state, change.time)
+                found[key] = before if before and goes_on else LastState(change.state, change.time)
         return found
 
     def change_at(self, target: str, at: float) -> Change | None:

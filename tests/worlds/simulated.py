@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from autoscaler import clock
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.observation import Hpa, Pod, ReadFailure, Scale, UncheckedControl
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import QueryKey
-from autoscaler.core.writes import WriteOutcome, Written
+from autoscaler.core.writes import AcceptedWrite, WriteOutcome
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.sync.ports import (
     DEFAULT_CLUSTER,
@@ -70,15 +70,17 @@ class SimulatedPorts(Cluster, MetricsReader):
         raise AssertionError(promql)
 
     @override
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
         return self._of[namespace, ref.name].workload.scale
 
     @override
-    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | ReadFailure | None:
         return self._by_selector[namespace, selector].workload.pods(self.time.now)
 
     @override
-    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+    def cached_controller(
+        self, namespace: str, ref: ScaleTargetRef
+    ) -> str | UncheckedControl | None:
         return self._of[namespace, ref.name].controller
 
     @override
@@ -88,13 +90,13 @@ class SimulatedPorts(Cluster, MetricsReader):
     @override
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
-    ) -> Scale | Unavailable:
+    ) -> Scale | ReadFailure:
         return self._of[namespace, ref.name].workload.scale
 
     @override
     def list_pods(
         self, namespace: str, selector: str, deadline: float
-    ) -> tuple[Pod, ...] | Unavailable:
+    ) -> tuple[Pod, ...] | ReadFailure:
         return self._by_selector[namespace, selector].workload.pods(self.time.now)
 
     @override
@@ -110,7 +112,7 @@ class SimulatedPorts(Cluster, MetricsReader):
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
         self._of[namespace, ref.name].workload.set(replicas, self.time.now)
-        return Written(scale)
+        return AcceptedWrite(scale)
 
     def ports(self, reporter: Reporter) -> Ports:
         """Return the ports of a syncer, which leads."""

@@ -14,7 +14,7 @@ import yaml
 
 from autoscaler import clock
 from autoscaler.demo.apiserver.controllers import Controllers
-from autoscaler.demo.apiserver.store import NoSuchPath, ObjectStore, Refused
+from autoscaler.demo.apiserver.store import ObjectStore, StatusError, UnknownPathError
 from autoscaler.demo.apiserver.verbs import ApiAnswer, Verbs, WatchEvents, parse
 
 _MOST_BYTES = 3 * 1024 * 1024
@@ -78,9 +78,9 @@ class _ApiHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         try:
             answer = self._answer()
-        except Refused as refused:
+        except StatusError as refused:
             self._send(refused.code, "application/json", _dump(refused.status))
-        except NoSuchPath:
+        except UnknownPathError:
             self._send(404, "text/plain; charset=utf-8", b"404 page not found\n")
         else:
             if isinstance(answer, ApiAnswer):
@@ -94,11 +94,11 @@ class _ApiHandler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         if length > _MOST_BYTES:
             self.close_connection = True
-            raise Refused(413, "RequestEntityTooLarge", f"limit is {_MOST_BYTES}")
+            raise StatusError(413, "RequestEntityTooLarge", f"limit is {_MOST_BYTES}")
         body = self.rfile.read(length)
         authorization = self.headers.get("Authorization", "").encode()
         if not hmac.compare_digest(authorization, self.server.authorization):
-            raise Refused(401, "Unauthorized", "Unauthorized")
+            raise StatusError(401, "Unauthorized", "Unauthorized")
         content_type = self.headers.get("Content-Type") or "application/json"
         request = parse(self.command, self.path, content_type, body)
         return self.server.verbs.handle(request, self._going)

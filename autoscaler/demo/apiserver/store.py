@@ -105,7 +105,7 @@ def deployment(name: str, replicas: int) -> KubeObject:
 # -- refusals ------------------------------------------------------------------------------------
 
 
-class Refused(Exception):  # noqa: N818 - an answer of the server
+class StatusError(Exception):
     """A request that fails, with the `metav1.Status` to send, in the API server's own words."""
 
     def __init__(
@@ -126,22 +126,22 @@ class Refused(Exception):  # noqa: N818 - an answer of the server
             self.status["details"] = details
 
 
-class NoSuchPath(Exception):  # noqa: N818 - the server's plain "404 page not found"
+class UnknownPathError(Exception):
     """Nothing is served below this path; the answer is text, not a Status."""
 
 
 def refused_object(
     code: int, reason: str, resource: ServedResource, name: str, message: str
-) -> Refused:
+) -> StatusError:
     """Return the refusal of a request for one object, which stands for {} in the message."""
     parts = {"name": name, "group": resource.group, "kind": resource.plural}
     details = {field: value for field, value in parts.items() if value}
-    return Refused(code, reason, message.format(f'{resource.qualified} "{name}"'), details)
+    return StatusError(code, reason, message.format(f'{resource.qualified} "{name}"'), details)
 
 
-def bad_request(message: str) -> Refused:
+def bad_request(message: str) -> StatusError:
     """Return the refusal of a request that cannot be understood."""
-    return Refused(400, "BadRequest", message)
+    return StatusError(400, "BadRequest", message)
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def if_there() -> Iterator[None]:
     """Suppress 404: a client has deleted the object meanwhile."""
     try:
         yield
-    except Refused as refused:
+    except StatusError as refused:
         if refused.code != 404:
             raise
 
@@ -169,7 +169,7 @@ class StoreChange(NamedTuple):
 class ObjectStore:
     """Objects by resource, and the latest changes, for watches.
 
-    Its methods raise `Refused` for what the API server would refuse.
+    Its methods raise `StatusError` for what the API server would refuse.
     """
 
     def __init__(self, kept_changes: int = 4096) -> None:
@@ -253,7 +253,7 @@ class ObjectStore:
         with self._changed:
             if version < self._oldest:
                 message = f"too old resource version: {version} ({self._oldest})"
-                raise Refused(410, "Expired", message)
+                raise StatusError(410, "Expired", message)
             if version >= self._version:
                 self._changed.wait(timeout)
             return [change for change in self._changes if change.version > version]

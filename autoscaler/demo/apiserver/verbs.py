@@ -12,11 +12,11 @@ from autoscaler.demo.apiserver.store import (
     NAMESPACES,
     RESOURCES,
     KubeObject,
-    NoSuchPath,
     ObjectStore,
-    Refused,
     ServedResource,
+    StatusError,
     StoreChange,
+    UnknownPathError,
     bad_request,
     if_there,
     key,
@@ -32,7 +32,7 @@ Selection = Callable[[KubeObject | None], bool]
 
 
 def selection(namespace: str, query: Mapping[str, str]) -> Selection:
-    """Read the selectors of a query; an empty text stands for any.  Raises `Refused`."""
+    """Read the selectors of a query; an empty text stands for any.  Raises `StatusError`."""
     try:
         selector = selectors.parse(query.get("labelSelector", ""))
     except ValueError as error:
@@ -67,7 +67,7 @@ def watch_events(
     It begins after the query's `resourceVersion`, or now.  It ends at its `timeoutSeconds`, with a
     bookmark where they are allowed, or with one ERROR event, or when ``going`` returns False: the
     server stops, or the client does not listen any more.  An object that comes to be selected is
-    ADDED, one that is selected no more DELETED.  Raises `Refused` for a query that cannot be read.
+    ADDED, one that is selected no more DELETED.  Raises `StatusError` for an invalid query.
     """
     asked = selection(namespace, query)
     version = _number(query, "resourceVersion") or store.version
@@ -78,7 +78,7 @@ def watch_events(
         while going() and (left := deadline - clock.monotonic()) > 0:
             try:
                 changes = store.changes_after(version, min(left, _POLL_SECONDS))
-            except Refused as refused:
+            except StatusError as refused:
                 yield {"type": "ERROR", "object": refused.status}
                 return
             for change in changes:
@@ -108,7 +108,7 @@ def _event(change: StoreChange, asked: Selection) -> KubeObject | None:
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
-    """Read a parameter of a request, 0 where there is none.  Raises `Refused` for no number."""
+    """Read a parameter of a request, 0 where there is none.  Raises `StatusError` for no number."""
     text = query.get(name) or "0"
     if not text.isdecimal():
         raise bad_request(f'{name}: Invalid value: "{text}"')
@@ -153,7 +153,7 @@ WatchEvents = Iterator[KubeObject | None]
 
 
 def parse(method: str, target: str, content_type: str, body: bytes) -> ApiRequest:
-    """Read the path and the query of a request.  Raises `NoSuchPath` for what is not served."""
+    """Parse the path and query of a request.  Raises `UnknownPathError` for other paths."""
     url = urlsplit(target)
     parts = [unquote(part) for part in url.path.strip("/").split("/")]
     group, rest = ("", parts[1:]) if parts[0] == "api" else ("/".join(parts[1:2]), parts[2:])
@@ -173,11 +173,11 @@ def parse(method: str, target: str, content_type: str, body: bytes) -> ApiReques
             query = dict(parse_qsl(url.query, keep_blank_values=True))
             plain = content_type.partition(";")[0].strip().lower()
             return ApiRequest(method, resource, namespace, name, scale, query, plain, body)
-    raise NoSuchPath
+    raise UnknownPathError
 
 
 class Verbs:
-    """Carries out requests.  Its methods raise `Refused`."""
+    """Carries out requests.  Its methods raise `StatusError`."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -200,7 +200,7 @@ class Verbs:
             case "DELETE", True if not request.scale:
                 return self._delete(request)
         message = "the server does not allow this method on the requested resource"
-        raise Refused(405, "MethodNotAllowed", message, {})
+        raise StatusError(405, "MethodNotAllowed", message, {})
 
     def _get(self, request: ApiRequest) -> ApiAnswer:
         obj = self._store.get(request.resource, request.namespace, request.name)
@@ -272,7 +272,7 @@ def _decode(request: ApiRequest) -> KubeObject:
     forms = {MERGE_PATCH, *([APPLY_PATCH] if request.scale else [])}
     if request.content_type not in (forms if request.method == "PATCH" else {_JSON}):
         message = "the body of the request was in an unknown format"
-        raise Refused(415, "UnsupportedMediaType", message)
+        raise StatusError(415, "UnsupportedMediaType", message)
     try:
         obj = json.loads(request.body)
     except ValueError as error:

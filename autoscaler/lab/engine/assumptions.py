@@ -1,4 +1,4 @@
-"""What a rehearsal assumes: how readings follow the count, and how pods start.
+"""What a replay assumes: how readings follow the count, and how pods start.
 
 It is the same in the file of `replay --assume` and in a file of `test`.
 """

@@ -37,7 +37,7 @@ _CONTAINER = "app"
 _V = TypeVar("_V")
 
 
-class RehearsalData:
+class ReplayData:
     """What is known of the past: answers to queries, and the pods that ran.
 
     Each call returns answers that begin anew.  What a source does not know is None.
@@ -88,11 +88,11 @@ def other_queries(target: Target) -> list[QueryKey]:
 
 
 class BuildError(Exception):
-    """A target cannot be rehearsed with what is stated; the text is a sentence for the operator."""
+    """A target cannot be replayed with what is stated; the text is a sentence for the operator."""
 
 
 @dataclass(slots=True)
-class Built:
+class BuiltTarget:
     """A simulated target, and what was assumed for it, in sentences."""
 
     target: SimulatedTarget
@@ -105,14 +105,14 @@ class Built:
 
 
 def built(
-    target: Target, flags: Flags, data: RehearsalData, assumptions: Assumptions, begin: float
-) -> Built:
+    target: Target, flags: Flags, data: ReplayData, assumptions: Assumptions, begin: float
+) -> BuiltTarget:
     """Return a target for a world that begins at an instant.  Raises BuildError.
 
-    One in shadow is rehearsed as if it were live.
+    One in shadow is replayed as if it were live.
     """
     live = replace(target, extensions=replace(target.extensions, mode=Mode.LIVE))
-    building = _Building(live, data, assumptions, begin)
+    building = _TargetBuilder(live, data, assumptions, begin)
     workload = building.workload()
     simulated = SimulatedTarget(
         Rules(live, flags),
@@ -123,15 +123,15 @@ def built(
         ran_after=data.ran_after(live),
         instants=data.instants(live),
     )
-    return Built(simulated, [*building.assumed, *(data.notes(live) or ())])
+    return BuiltTarget(simulated, [*building.assumed, *(data.notes(live) or ())])
 
 
 @dataclass
-class _Building:
+class _TargetBuilder:
     """What a target is built from, and what had to be ``assumed`` so far."""
 
     target: Target
-    data: RehearsalData
+    data: ReplayData
     assumptions: Assumptions
     begin: float
     assumed: list[str] = field(default_factory=list)
@@ -222,7 +222,7 @@ class _Building:
         return QueueLoad(answers, units(served), labels, length)
 
 
-def _length(data: RehearsalData, target: Target, number: int, begin: float) -> float:
+def _length(data: ReplayData, target: Target, number: int, begin: float) -> float:
     """Return how long a queue was at the begin; 0 where that is not known."""
     try:
         answer = data.reading(target, number)(begin)

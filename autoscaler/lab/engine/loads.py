@@ -168,7 +168,7 @@ class SharedLoad(MetricLoad):
 
     A pod reads no more than its ``capacity``.  Where the recorded pods were at their capacity, the
     work that there was is known to be no less: it is ``censored``.  An average is of the recorded
-    pods that were ready, which become so as those of the rehearsal do.
+    pods that were ready, which become so as those of the replay do.
     """
 
     totals: Totals

@@ -85,7 +85,7 @@ class _Sums:
 
 
 @dataclass(slots=True)
-class _Most:
+class _Peak:
     """The worst of a time."""
 
     shortage: int = 0
@@ -93,9 +93,9 @@ class _Most:
     queue: float = 0.0
     wait: float = 0.0
 
-    def with_other(self, other: "_Most") -> "_Most":
+    def with_other(self, other: "_Peak") -> "_Peak":
         """Return the worst of both."""
-        return _Most(*(max(getattr(self, one), getattr(other, one)) for one in self.__slots__))
+        return _Peak(*(max(getattr(self, one), getattr(other, one)) for one in self.__slots__))
 
 
 class Score:
@@ -103,7 +103,7 @@ class Score:
 
     def __init__(self) -> None:
         self._sums, self._cut_at = _Sums(), _Sums()
-        self._most, self._most_before = _Most(), _Most()
+        self._most, self._most_before = _Peak(), _Peak()
         self._shortage = 0.0
         self._queued = False
         self._last_demand: int | None = None
@@ -161,7 +161,7 @@ class Score:
         """Return the measures since the last cut, and begin another part there."""
         found = self.part()
         self._most_before = self._most_before.with_other(self._most)
-        self._cut_at, self._most = replace(self._sums), _Most()
+        self._cut_at, self._most = replace(self._sums), _Peak()
         return found
 
     def part(self) -> Measures:
@@ -172,7 +172,7 @@ class Score:
         """Return the measures of all that was added."""
         return self._measures(self._sums, self._most_before.with_other(self._most))
 
-    def _measures(self, sums: _Sums, most: _Most) -> Measures:
+    def _measures(self, sums: _Sums, most: _Peak) -> Measures:
         scored = sums.scored
         values: dict[str, float] = {
             "scored_seconds": scored,

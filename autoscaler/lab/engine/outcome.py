@@ -1,4 +1,4 @@
-"""What became of one target in a rehearsal: its counts over time, its demand, and its measures.
+"""What became of one target in a replay: its counts over time, its demand, and its measures.
 
 However long the time is, it takes the same room: lines are kept in parts of the time, each with its
 least and its most, and sentences are kept of some instants in each part.
@@ -24,7 +24,7 @@ _KNOWN_PERIODS = 2
 _DIGITS = 9
 
 
-class RehearsedChange(NamedTuple):
+class ReplayedChange(NamedTuple):
     """A write of the count, and the sentence of why."""
 
     time: float
@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """One target's rehearsal; ``ran`` are the measures of what really ran, None if not known."""
+    """One target's replay; ``ran`` are the measures of what actual, None if not known."""
 
     key: str
     begin: float
@@ -72,7 +72,7 @@ class TargetOutcome:
     measures: Measures
     days: tuple[Measures, ...]
     """Of each day since the begin; the last one may be cut short."""
-    changes: tuple[RehearsedChange, ...]
+    changes: tuple[ReplayedChange, ...]
     reasons: tuple[Reason, ...]
     parts: tuple[Part, ...]
     first_replicas: int
@@ -100,14 +100,14 @@ class OutcomeWatcher:
         self._span = begin, end
         self._explain = explain
         self._most_reasons = most_reasons
-        self._taken: dict[str, _Taken] = {}
+        self._taken: dict[str, _TargetTally] = {}
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
         """Add a sync to the outcome of its target."""
         taken = self._taken.get(target.key)
         if taken is None:
             first = step.decision.current or 0
-            taken = _Taken(*self._span, first, self._explain, self._most_reasons)
+            taken = _TargetTally(*self._span, first, self._explain, self._most_reasons)
             self._taken[target.key] = taken
             taken.begun(target, step.decision.stamp)
         taken.synced(target, step)
@@ -122,7 +122,7 @@ class OutcomeWatcher:
 
 
 @dataclass(slots=True)
-class _Taken:
+class _TargetTally:
     """What is taken of one target."""
 
     begin: float
@@ -135,7 +135,7 @@ class _Taken:
     day_ends: float = 0.0
     ran: Score | None = None
     last_ran: int | None = None
-    changes: list[RehearsedChange] = field(default_factory=list)
+    changes: list[ReplayedChange] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
     reason_key: object = None
     next_reason: float = -math.inf
@@ -180,7 +180,7 @@ class _Taken:
         if len(self.changes) < MOST_CHANGES:
             before = decision.current or 0
             text = self.explain(step)
-            self.changes.append(RehearsedChange(decision.stamp, before, decision.desired, text))
+            self.changes.append(ReplayedChange(decision.stamp, before, decision.desired, text))
             self.reason_key = None
 
     def _explain_if_new(self, step: Step) -> None:

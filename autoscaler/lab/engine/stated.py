@@ -16,7 +16,7 @@ from autoscaler.core.observation import Reading
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.answers import EMPTY, LOOKBACK_SECONDS, Answer, Answers
-from autoscaler.lab.engine.building import BuildError, RehearsalData, other_queries
+from autoscaler.lab.engine.building import BuildError, ReplayData, other_queries
 from autoscaler.lab.engine.loads import (
     Average,
     LoadModel,
@@ -92,8 +92,8 @@ class EachPodLoad(MetricLoad):
 
 
 @dataclass(frozen=True)
-class StatedData(RehearsalData):
-    """The series of a test as data of a rehearsal; ``of_metrics`` are by target key and number.
+class StatedData(ReplayData):
+    """The series of a test as data of a replay; ``of_metrics`` are by target key and number.
 
     An average of pods is that of the ``replicas`` of the target at the begin.
     """

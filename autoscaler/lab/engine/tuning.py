@@ -1,8 +1,8 @@
 """Candidates for the settings of one target, and which of them is chosen by which days.
 
-A candidate is rehearsed once over all days; each day has its own measures, and what is decided on
+A candidate is replayed once over all days; each day has its own measures, and what is decided on
 a day follows from the days before it.  So choosing by the first days and judging on later ones
-needs no further rehearsal.
+needs no further replay.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from autoscaler.config.fields import DURATION_SCHEMA, PositiveCount, TimeWithin, Tolerance
+from autoscaler.config.fields import DURATION_SCHEMA, DurationBounds, PositiveCount, Tolerance
 from autoscaler.config.models import Items, Model
 from autoscaler.core.spec import (
     Behavior,
@@ -34,7 +34,7 @@ _DOWN_PERCENTS = (10, 25, 100)
 
 Factor = Annotated[float, Field(gt=0.0, le=10.0, strict=False)]
 Percent = Annotated[int, Field(ge=1, le=10_000)]
-Window = Annotated[float, BeforeValidator(TimeWithin(0.0, 3600.0)), DURATION_SCHEMA]
+Window = Annotated[float, BeforeValidator(DurationBounds(0.0, 3600.0)), DURATION_SCHEMA]
 """As long as the API lets a stabilization window be."""
 
 
@@ -228,7 +228,7 @@ def best(candidates: Sequence[Candidate], preference: Preference, days: slice) -
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TuningResult:
     """What a search has found; candidates are chosen by the first ``split`` days.
 
     The first candidate is the target as it is.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Scale, Unavailable
+from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, ReadFailure, Scale
 from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.writes import FIELD_MANAGER
 
@@ -72,10 +72,10 @@ class SimulatedWorkload:
         self._grow(self.replicas, self.begin - LONG_AGO, self.begin - LONG_AGO)
 
     @property
-    def scale(self) -> Scale | Unavailable:
+    def scale(self) -> Scale | ReadFailure:
         """The scale subresource as it is read now."""
         if self.unreadable:
-            return Unavailable(self.unreadable)
+            return ReadFailure(self.unreadable)
         if self._scale is None:
             self._scale = Scale(
                 self.replicas,

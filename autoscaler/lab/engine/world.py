@@ -13,7 +13,7 @@ from typing import Protocol
 from autoscaler.core.breaker import Breaker, goes_down
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
-from autoscaler.core.observation import Hpa, Observation, Scale, Unchecked
+from autoscaler.core.observation import Hpa, Observation, Scale, UncheckedControl
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
@@ -22,11 +22,11 @@ from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import (
     AFTER_DUE_SECONDS,
     FIELD_MANAGER,
-    NotWritten,
-    NotWrittenReason,
-    WriteFailed,
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteFailure,
     WriteOutcome,
-    Written,
     applied,
 )
 from autoscaler.lab.engine.answers import Answer, Answers, Fault, with_faults
@@ -63,11 +63,11 @@ class SimulatedTarget:
     ran_after: Answers | None = None
     """Which count there really was after it; None if that is ``ran``."""
     ran_pods: SimulatedWorkload | None = None
-    """The pods of the count that really was, which become ready as those of the rehearsal do."""
+    """The pods of the count that really was, which become ready as those of the replay do."""
     instants: Callable[[], Iterable[float]] | None = None
     """Returns when it is synced; None for once a period."""
     history: History = field(default_factory=History)
-    controller: str | Unchecked | None = None
+    controller: str | UncheckedControl | None = None
     sole_writer: bool = True
     leads: bool = True
     """Whether it writes; else another process does."""
@@ -206,15 +206,15 @@ class SimulatedTarget:
 
     def _write(self, step: Step, scale: Scale) -> WriteOutcome:
         if step.decision.in_shadow:
-            return NotWritten(NotWrittenReason.SHADOW)
+            return SkippedWrite(SkippedWriteReason.SHADOW)
         if not self.leads:
-            return NotWritten(NotWrittenReason.NOT_LEADING)
+            return SkippedWrite(SkippedWriteReason.NOT_LEADING)
         if self.write_fails:
-            return WriteFailed(self.write_fails)
+            return WriteFailure(self.write_fails)
         if step.decision.desired > MOST_PODS:
-            return WriteFailed(f"more than {MOST_PODS:,} pods are not simulated")
+            return WriteFailure(f"more than {MOST_PODS:,} pods are not simulated")
         self.workload.set(step.decision.desired, step.decision.stamp, FIELD_MANAGER)
-        return Written(scale)
+        return AcceptedWrite(scale)
 
     def _answers(self, now: float) -> dict[QueryKey, Answer]:
         answers: dict[QueryKey, Answer] = {}

@@ -1,4 +1,4 @@
-"""Samples of files as the data of a rehearsal: each file has those of one query or metric.
+"""Samples of files as the data of a replay: each file has those of one query or metric.
 
 A file has `t,value` and perhaps `replicas`, a row for each instant.  A time is Unix seconds or
 RFC 3339.  A sample holds until the next one, but no longer than one and a half of the usual steps:
@@ -33,7 +33,7 @@ from autoscaler.lab.engine.answers import (
     constant,
 )
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import BuildError, RehearsalData, stated_replicas
+from autoscaler.lab.engine.building import BuildError, ReplayData, stated_replicas
 from autoscaler.lab.engine.loads import Totals, labels_of, totals_of_answers
 from autoscaler.lab.engine.workloads import MOST_PODS
 
@@ -205,7 +205,7 @@ def _is_count(number: float | None) -> bool:
 # -- the data ------------------------------------------------------------------------------------
 
 
-class FileData(RehearsalData):
+class FileData(ReplayData):
     """Samples by the name of a query or metric, or by PromQL.
 
     Those with an empty name are of each query.  ``names`` are those of PromQL.

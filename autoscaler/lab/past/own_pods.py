@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from autoscaler.config.promql_parser import (
     LONGEST,
     Aggregation,
-    Binary,
+    BinaryOperation,
     Call,
     Matcher,
-    NotUnderstood,
+    UnsupportedExpression,
     VectorSelector,
     nodes_of,
     with_insertions,
@@ -97,9 +97,9 @@ def narrowed(promql: str, *matchers: Matcher) -> str | None:
     insertions: list[tuple[int, str]] = []
     for node in nodes_of(read_promql(promql)):
         match node:
-            case NotUnderstood() | Binary(clause="ignoring"):
+            case UnsupportedExpression() | BinaryOperation(clause="ignoring"):
                 return None
-            case Binary(clause="on", labels=matched) if not labels <= matched:
+            case BinaryOperation(clause="on", labels=matched) if not labels <= matched:
                 return None
             case Call(name) | Aggregation(name) if name in _MIXING:
                 return None

@@ -1,4 +1,4 @@
-"""What is known of the past by the Prometheus servers of a configuration, for rehearsals."""
+"""What is known of the past by the Prometheus servers of a configuration, for replays."""
 
 import math
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.lab.engine.answers import Answers
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import RehearsalData
+from autoscaler.lab.engine.building import ReplayData
 from autoscaler.lab.engine.loads import Totals, pods_in, totals_of_answers
 from autoscaler.lab.engine.workloads import requests_of
 from autoscaler.lab.past.own_pods import PODS, is_known_kind, kept_totals, of_own_pods
@@ -41,8 +41,8 @@ from autoscaler.lab.past.range_needs import (
     REPLICAS,
     REQUESTED,
     STARTED,
+    NeedCollector,
     TimeGrid,
-    Wanted,
     needs_of,
     wanted_for,
 )
@@ -212,7 +212,7 @@ _PREFIX = "autoscaler-ranges-"
 
 
 @dataclass(frozen=True)
-class PrometheusData(RehearsalData):
+class PrometheusData(ReplayData):
     """Data that are on disk: nothing is asked any more, and each call begins anew."""
 
     time: TimeGrid
@@ -321,7 +321,7 @@ def prometheus_data(
     cache: Path | None,
     progress: Progress = lambda *_: None,
 ) -> Iterator[PrometheusData]:
-    """Ask all that a rehearsal of the targets needs, and give it for as long as the block lasts.
+    """Ask all that a replay of the targets needs, and give it for as long as the block lasts.
 
     ``cache`` is a folder for what was asked, which is made; None keeps nothing.  What could not be
     read is a `QueryFailure` for its time.  Raises CommandError.
@@ -366,7 +366,9 @@ def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
 
 
 def _scanned(
-    targets: Sequence[Target], wanted: Wanted, fetched: Mapping[tuple[QueryKey, str], FetchedRange]
+    targets: Sequence[Target],
+    wanted: NeedCollector,
+    fetched: Mapping[tuple[QueryKey, str], FetchedRange],
 ) -> Iterator[ScannedQuery]:
     """Look at the samples of each metric, and of each other query, once."""
     seen: set[object] = set()
@@ -395,7 +397,7 @@ def _scanned(
             yield ScannedQuery("what comes into a queue", key, own, scan_of(own))
 
 
-def _told_of_pods(wanted: Wanted) -> Iterator[str]:
+def _told_of_pods(wanted: NeedCollector) -> Iterator[str]:
     """Say of each kind for which it is so that it is not known how its pods are named."""
     first_of: dict[str, Target] = {}
     for target in wanted.pods.values():
@@ -412,5 +414,5 @@ def _told_of_queries(scanned: Sequence[ScannedQuery]) -> list[str]:
     """Return what is odd about queries.  Raises CommandError if none of them has any data."""
     told = sentences_of((one, finding) for one in scanned for finding in one.findings())
     if scanned and not any(one.scan.samples for one in scanned):
-        raise CommandError("\n".join(("there are no data to rehearse with:", *told)))
+        raise CommandError("\n".join(("there are no data to replay with:", *told)))
     return told

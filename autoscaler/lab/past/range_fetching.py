@@ -16,7 +16,7 @@ from autoscaler.core.target import QueryKey
 from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart, read_part
 from autoscaler.lab.past.range_needs import RangeNeed, TimeGrid, Use
-from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix, MatrixSeries, cut, matrix_of
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries, RangeRequest, cut, matrix_of
 from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure
 
@@ -36,7 +36,7 @@ _MOST_FAILURES = 3
 _OVER_A_LIMIT = re.compile(r"exceed|\blimit\b|too many|too large|too long", re.IGNORECASE)
 
 
-class AnsweredPart(NamedTuple):
+class AnswerPart(NamedTuple):
     """The answer for the instants of a grid from the number ``begin`` up to ``end``."""
 
     begin: int
@@ -60,7 +60,7 @@ class RangeReader:
         self._failures = 0
         self._given_up: QueryFailure | None = None
 
-    def parts(self, promql: str, asked: AskedRange) -> Iterator[AnsweredPart]:
+    def parts(self, promql: str, asked: RangeRequest) -> Iterator[AnswerPart]:
         """Yield the answers for a range in order, which together are all of it.
 
         Where an answer is too large or too slow, or a limit of the server refuses it, parts of it
@@ -74,7 +74,7 @@ class RangeReader:
                 continue
             outcome = self._given_up or self._ask(promql, part)
             if not isinstance(outcome, RequestFailure):
-                yield AnsweredPart(part.begin, part.end, outcome)
+                yield AnswerPart(part.begin, part.end, outcome)
                 continue
             pieces = _pieces_to_try(outcome)
             if pieces and part.end - part.begin >= pieces * FEWEST_POINTS:
@@ -85,11 +85,11 @@ class RangeReader:
                 outcome = replace(outcome, message=told)
             failure = self._failure(outcome)
             if pieces or failure.refused:
-                yield AnsweredPart(part.begin, asked.end, failure)
+                yield AnswerPart(part.begin, asked.end, failure)
                 return
-            yield AnsweredPart(part.begin, part.end, failure)
+            yield AnswerPart(part.begin, part.end, failure)
 
-    def _ask(self, promql: str, part: AskedRange) -> Matrix | RequestFailure:
+    def _ask(self, promql: str, part: RangeRequest) -> Matrix | RequestFailure:
         self._wait()
         parameters, convert = {"query": promql, **part.parameters}, partial(matrix_of, asked=part)
         deadline = clock.monotonic() + _LONGEST_OF_A_PART
@@ -118,7 +118,7 @@ class RangeReader:
         self._next = max(now, self._next) + 1 / REQUESTS_A_SECOND
 
 
-def _pieces(part: AskedRange, count: int) -> list[AskedRange]:
+def _pieces(part: RangeRequest, count: int) -> list[RangeRequest]:
     """Return so many pieces of a part, the last one first."""
     size = -(-(part.end - part.begin) // count)
     begins = range(part.begin, part.end, size)
@@ -151,12 +151,12 @@ class FetchedRange:
     """A range that is at hand, part by part in order; one that failed has an answer of why."""
 
     key: RangeKey
-    parts: tuple[StoredPart | AnsweredPart, ...]
+    parts: tuple[StoredPart | AnswerPart, ...]
 
-    def matrices(self) -> Iterator[tuple[StoredPart | AnsweredPart, Matrix | QueryFailure]]:
+    def matrices(self) -> Iterator[tuple[StoredPart | AnswerPart, Matrix | QueryFailure]]:
         """Yield each part with what it has; one part at a time is in memory."""
         for part in self.parts:
-            if isinstance(part, AnsweredPart):
+            if isinstance(part, AnswerPart):
                 yield part, part.answer
                 continue
             try:
@@ -167,7 +167,7 @@ class FetchedRange:
     def answers(
         self, time: TimeGrid, selects: Callable[[Matrix], Matrix] = lambda matrix: matrix
     ) -> Answers:
-        """Return the answers of a query over the time of a rehearsal, from its begin."""
+        """Return the answers of a query over the time of a replay, from its begin."""
         return answers_from(self._chunks(time, selects), time.step)
 
     def _chunks(self, time: TimeGrid, selects: Callable[[Matrix], Matrix]) -> Iterator[AnswerChunk]:
@@ -189,7 +189,7 @@ def _recorded(series: MatrixSeries, time: TimeGrid, first: int) -> RecordedSerie
 
 @dataclass
 class RangeFetcher:
-    """Fetches what rehearsals need; ``kept`` are the files of other runs, ``own`` of this one."""
+    """Fetches what replays need; ``kept`` are the files of other runs, ``own`` of this one."""
 
     readers: Mapping[str, RangeReader]
     """By the name of the server."""
@@ -203,7 +203,7 @@ class RangeFetcher:
         self, needs: Sequence[RangeNeed], progress: Progress
     ) -> dict[tuple[QueryKey, str], FetchedRange]:
         """Return all ranges, by query and name of the use.  Raises OSError for its own files."""
-        found: dict[RangeKey, list[StoredPart | AnsweredPart]] = defaultdict(list)
+        found: dict[RangeKey, list[StoredPart | AnswerPart]] = defaultdict(list)
         holes = [(need, *hole) for need in needs for hole in self._holes(need, found)]
         for number, hole in enumerate(holes):
             progress(number, len(holes))
@@ -223,7 +223,7 @@ class RangeFetcher:
         return RangeKey(self.identities[server], promql, need.grid, use.made)
 
     def _holes(
-        self, need: RangeNeed, found: dict[RangeKey, list[StoredPart | AnsweredPart]]
+        self, need: RangeNeed, found: dict[RangeKey, list[StoredPart | AnswerPart]]
     ) -> Iterator[tuple[int, int]]:
         """Note what is kept of a need, and yield what is to be asked."""
         keys = [self._key(need, use) for use in need.uses]
@@ -245,15 +245,15 @@ class RangeFetcher:
         need: RangeNeed,
         begin: int,
         end: int,
-        found: dict[RangeKey, list[StoredPart | AnsweredPart]],
+        found: dict[RangeKey, list[StoredPart | AnswerPart]],
     ) -> None:
-        reader, asked = self.readers[need.query.server], AskedRange(need.grid, begin, end)
+        reader, asked = self.readers[need.query.server], RangeRequest(need.grid, begin, end)
         settled = need.grid.first_from(self.now - LATE_SECONDS)
         for low, high, answer in reader.parts(need.query.promql, asked):
             for use in need.uses:
                 key = self._key(need, use)
                 if isinstance(answer, QueryFailure):
-                    found[key].append(AnsweredPart(low, high, answer))
+                    found[key].append(AnswerPart(low, high, answer))
                     continue
                 # What is incomplete may be whole the next time.
                 until = low if answer.warnings else min(max(low, settled), high)

@@ -1,4 +1,4 @@
-"""Which range queries a rehearsal of targets needs: of their metrics, and of kube-state-metrics.
+"""Which range queries a replay of targets needs: of their metrics, and of kube-state-metrics.
 
 https://github.com/kubernetes/kube-state-metrics/tree/main/docs
 """
@@ -15,7 +15,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.target import QueryKey, Target, metric_key
 from autoscaler.lab.engine.answers import EMPTY, Answers
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import BuildError, RehearsalData, built
+from autoscaler.lab.engine.building import BuildError, ReplayData, built
 from autoscaler.lab.engine.loads import Totals
 from autoscaler.lab.past.own_pods import of_own_pods, pattern_of, pods_of, totals_of
 from autoscaler.lab.past.ranges import Grid, Matrix
@@ -73,7 +73,7 @@ class RangeNeed:
 
 
 @dataclass
-class Wanted(RehearsalData):
+class NeedCollector(ReplayData):
     """Knows nothing, and notes what it is asked for."""
 
     queries: dict[QueryKey, None] = field(default_factory=dict)
@@ -121,9 +121,9 @@ def resources_of(target: Target) -> set[str]:
 
 def wanted_for(
     targets: Sequence[Target], flags: Flags, assumptions: Assumptions, begin: float
-) -> Wanted:
-    """Return what a rehearsal of these targets asks for."""
-    wanted = Wanted()
+) -> NeedCollector:
+    """Return what a replay of these targets asks for."""
+    wanted = NeedCollector()
     for target in targets:
         try:
             built(target, flags, wanted, assumptions, begin)
@@ -136,7 +136,7 @@ def wanted_for(
 
 
 def grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
-    """Return the grid of a rehearsal, and from which number up to which its instants are."""
+    """Return the grid of a replay, and from which number up to which its instants are."""
     step = round(time.step * 1000)
     grid = Grid(step, round(time.begin * 1000) % step)
     first = grid.first_from(time.begin)
@@ -152,7 +152,7 @@ def pods_grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
     return grid, begin, max(grid.first_from(time.end), begin + 1)
 
 
-def needs_of(wanted: Wanted, targets: Sequence[Target], time: TimeGrid) -> list[RangeNeed]:
+def needs_of(wanted: NeedCollector, targets: Sequence[Target], time: TimeGrid) -> list[RangeNeed]:
     """Return all range queries; each is asked once, whatever uses it."""
     grid, begin, end = grid_of(time)
     uses: dict[QueryKey, list[Use]] = {key: [WHOLE] for key in wanted.queries}
@@ -185,10 +185,10 @@ _COUNTED = {
 }
 """The metric of a workload by its kind, which names its label."""
 
-Asked = Iterator[tuple[QueryKey, tuple[Use, ...]]]
+DisplayedQuery = Iterator[tuple[QueryKey, tuple[Use, ...]]]
 
 
-def _counts(targets: Iterable[Target]) -> Asked:
+def _counts(targets: Iterable[Target]) -> DisplayedQuery:
     for (server, namespace, kind), several in _grouped(targets):
         if kind not in _COUNTED:
             continue
@@ -204,7 +204,7 @@ def _counts(targets: Iterable[Target]) -> Asked:
         yield QueryKey(server, promql), tuple(uses)
 
 
-def _started(targets: Iterable[Target]) -> Asked:
+def _started(targets: Iterable[Target]) -> DisplayedQuery:
     """Ask how many seconds after their creation pods became ready."""
     for (server, namespace, _), several in _grouped(targets):
         of = f"{{{_pods_matchers(namespace, several)}}}"
@@ -213,7 +213,7 @@ def _started(targets: Iterable[Target]) -> Asked:
         yield QueryKey(server, promql), _uses_of_pods(STARTED, several)
 
 
-def _requested(targets: Iterable[Target]) -> Asked:
+def _requested(targets: Iterable[Target]) -> DisplayedQuery:
     for (server, namespace, _), several in _grouped(targets):
         resources = "|".join(sorted(set().union(*map(resources_of, several))))
         of = f'{_pods_matchers(namespace, several)},resource=~"{resources}"'

@@ -39,7 +39,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRange:
+class RangeRequest:
     """The instants of a grid from the number ``begin`` up to ``end``, of one request."""
 
     grid: Grid
@@ -79,7 +79,7 @@ class Matrix:
 
 
 def matrix_of(
-    subject: str, document: dict[str, object], redactor: Redactor, asked: AskedRange
+    subject: str, document: dict[str, object], redactor: Redactor, asked: RangeRequest
 ) -> Matrix:
     """Convert a whole answer; raises QueryError for what is no matrix of floats of that range."""
     kind, result = result_of(subject, document)
@@ -95,7 +95,7 @@ def matrix_of(
     return Matrix(series, warnings_of(subject, document, redactor))
 
 
-def _series_of(subject: str, element: Any, asked: AskedRange) -> MatrixSeries:
+def _series_of(subject: str, element: Any, asked: RangeRequest) -> MatrixSeries:
     if element.get("histograms"):
         raise histograms()
     times = [pair[0] for pair in element["values"]]
@@ -106,7 +106,7 @@ def _series_of(subject: str, element: Any, asked: AskedRange) -> MatrixSeries:
     return MatrixSeries(checked_labels(element["metric"]), runs, array("d", map(float, texts)))
 
 
-def _runs_of(subject: str, times: list[int], asked: AskedRange) -> list[tuple[int, int]]:
+def _runs_of(subject: str, times: list[int], asked: RangeRequest) -> list[tuple[int, int]]:
     """Return the runs of instants, which are in milliseconds; raises QueryError for other ones."""
     grid, numbers = asked.grid, list[int]()
     for time in times:

@@ -1,4 +1,4 @@
-"""What a daemon has recorded, as the data of a rehearsal.
+"""What a daemon has recorded, as the data of a replay.
 
 The record has of each sync the count and, of each metric, the value as its target is and what it
 proposed.  An average is rounded there: of the totals that it may have come from, one is taken that
@@ -21,7 +21,7 @@ from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import ConditionStatus, Flags, MetricSpec, Tolerance, tolerance_of
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.lab.engine.answers import EMPTY, Answer, Answers
-from autoscaler.lab.engine.building import BuildError, RehearsalData, other_queries
+from autoscaler.lab.engine.building import BuildError, ReplayData, other_queries
 from autoscaler.lab.engine.loads import Average, Totals, labels_of, requested_by_pod
 from autoscaler.lab.engine.workloads import MOST_PODS
 from autoscaler.persistence.record.reader import DirectoryRecord
@@ -37,11 +37,11 @@ _MOST_CHANGES = 100_000
 _MOST_ENTRIES = 50
 
 
-class RecordedData(RehearsalData):
-    """Fits `RehearsalData`, for targets as they were or with other settings.
+class RecordedData(ReplayData):
+    """Fits `ReplayData`, for targets as they were or with other settings.
 
     The record has of each metric a value as its target was, so only what it had then can be
-    rehearsed.  Its methods raise RecordError.
+    replayed.  Its methods raise RecordError.
     """
 
     def __init__(self, record: DirectoryRecord, begin: float, end: float, flags: Flags) -> None:
@@ -157,7 +157,7 @@ class RecordedData(RehearsalData):
         for change in self._changes(target):
             marks |= change.marks
         words = {
-            Mark.PAUSED: "it was paused for some of the time, and is not in a rehearsal",
+            Mark.PAUSED: "it was paused for some of the time, and is not in a replay",
             Mark.CONTROLLED: "another autoscaler controlled it for some of the time",
         }
         return [sentence for mark, sentence in words.items() if marks & mark]

@@ -16,14 +16,14 @@ from autoscaler.core.status import OWN_REASONS
 from autoscaler.core.step import Step
 from autoscaler.lab.engine.building import is_called
 from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun
-from autoscaler.lab.policy_tests.settings import Expectation, Never
+from autoscaler.lab.policy_tests.settings import Expectation, ForbiddenValues
 from autoscaler.rendering import reasons, wording
 
 _TEN_MINUTES = 600.0
 
 
 @dataclass(frozen=True)
-class Unmet:
+class UnmetExpectation:
     """Something that does not hold: where it is expected, of which target, and at what time.
 
     ``index`` is that of the count in the target's run.
@@ -48,10 +48,10 @@ class Unmet:
         return f"at {at} {key}: {self.what}: expected {self.expected}, got {self.got}"
 
 
-def unmet(run: PolicyTestRun) -> list[Unmet]:
+def unmet(run: PolicyTestRun) -> list[UnmetExpectation]:
     """Return what does not hold of one run, in the order of the file."""
     place: Location = ("tests", run.test.number)
-    found: list[Unmet] = []
+    found: list[UnmetExpectation] = []
     for index, expected in enumerate(run.test.model.expect):
         for one in run.targets.values():
             if is_called(one.target, expected.target):
@@ -75,7 +75,7 @@ class _Fact(NamedTuple):
     got: Callable[[TargetRun, int], tuple[object, bool]]
 
 
-def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[Unmet]:
+def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[UnmetExpectation]:
     """Yield of each thing that is expected the first count at which it does not hold."""
     if expected.at is not None:
         indices = [run.at(expected.at)]
@@ -86,7 +86,7 @@ def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[Unme
             got, holds = fact.got(run, index)
             if not holds:
                 shown = str(fact.expected)
-                yield Unmet(at, run, index, fact.key, shown, str(got))
+                yield UnmetExpectation(at, run, index, fact.key, shown, str(got))
                 break
     if expected.event is not None:
         yield from _missing_event(expected.event, run, indices, at)
@@ -95,7 +95,7 @@ def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[Unme
         other = next((i for i in indices if run.counts[i].replicas != first), None)
         if other is not None:
             got = f"{first} -> {run.counts[other].replicas}"
-            yield Unmet(at, run, other, "replicas", f"{first} all the time", got)
+            yield UnmetExpectation(at, run, other, "replicas", f"{first} all the time", got)
 
 
 def _facts(expected: Expectation) -> Iterator[_Fact]:
@@ -155,7 +155,9 @@ def _ready(at: float | None, run: TargetRun, index: int) -> int:
     return run.ready_at(run.counts[index].time if at is None else at)
 
 
-def _missing_event(event: str, run: TargetRun, indices: list[int], at: Location) -> Iterator[Unmet]:
+def _missing_event(
+    event: str, run: TargetRun, indices: list[int], at: Location
+) -> Iterator[UnmetExpectation]:
     told: dict[str, None] = {}
     for index in indices:
         step = run.counts[index].step
@@ -163,7 +165,7 @@ def _missing_event(event: str, run: TargetRun, indices: list[int], at: Location)
         if step is not None and _is_its_own(run, index):
             told |= dict.fromkeys(one.reason for one in step.decision.events)
     if event not in told:
-        yield Unmet(at, run, indices[-1], "event", event, ", ".join(told) or "no event")
+        yield UnmetExpectation(at, run, indices[-1], "event", event, ", ".join(told) or "no event")
 
 
 def _is_its_own(run: TargetRun, index: int) -> bool:
@@ -226,7 +228,7 @@ def _limits(decision: Decision) -> Iterator[str]:
 # -- what never happens --------------------------------------------------------------------------
 
 
-def _broken(never: Never, run: TargetRun, at: Location) -> Iterator[Unmet]:
+def _broken(never: ForbiddenValues, run: TargetRun, at: Location) -> Iterator[UnmetExpectation]:
     """Yield of each rule the first count that breaks it."""
     low, high, most = never.below, never.above, never.changes_per_10m
     for index, count in enumerate(run.counts):
@@ -247,9 +249,11 @@ def _broken(never: Never, run: TargetRun, at: Location) -> Iterator[Unmet]:
             changes.popleft()
         if len(changes) > most:
             rule = f"no more than {wording.counted(most, 'change')} in 10 minutes"
-            yield Unmet((*at, "changesPer10m"), run, index, "changes", rule, f"{len(changes)}")
+            yield UnmetExpectation(
+                (*at, "changesPer10m"), run, index, "changes", rule, f"{len(changes)}"
+            )
             return
 
 
-def _never(run: TargetRun, index: int, at: Location, rule: str) -> Unmet:
-    return Unmet(at, run, index, "replicas", rule, str(run.counts[index].replicas))
+def _never(run: TargetRun, index: int, at: Location, rule: str) -> UnmetExpectation:
+    return UnmetExpectation(at, run, index, "replicas", rule, str(run.counts[index].replicas))

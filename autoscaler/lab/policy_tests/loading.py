@@ -21,7 +21,7 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.building import BuildError, is_called
 from autoscaler.lab.engine.loads import LoadModel
 from autoscaler.lab.engine.world import SimulatedTarget
-from autoscaler.lab.other_files import OtherFile, read_file
+from autoscaler.lab.other_files import MappingFile, read_file
 from autoscaler.lab.policy_tests.running import built_targets
 from autoscaler.lab.policy_tests.settings import (
     Expectation,
@@ -45,7 +45,7 @@ _SERVER: Mapping[str, Value] = {"prometheus": {"url": "http://127.0.0.1:9090"}}
 class PolicyTestFile:
     """A file of tests that can run."""
 
-    source: OtherFile
+    source: MappingFile
     config: Config
     content: bytes | None
     """That of the configuration, where it stands in the same file."""
@@ -74,7 +74,7 @@ def load_tests(path: Path) -> PolicyTestFile:
         sources = error.sources
     if model is None or config is None or refused:
         raise ConfigError(refused, sources)
-    ready = _Preparing(model, config, content)
+    ready = _TestLoader(model, config, content)
     tests = tuple(ready.test(number, one) for number, one in enumerate(model.tests))
     try:
         source.refuse(ready.findings)
@@ -83,7 +83,7 @@ def load_tests(path: Path) -> PolicyTestFile:
     return PolicyTestFile(source, config, content, tuple(filter(None, tests)))
 
 
-def _tests_part(source: OtherFile) -> Mapping[str, Value]:
+def _tests_part(source: MappingFile) -> Mapping[str, Value]:
     """Return what is no configuration, with each series as it is written."""
     own = {
         key: value
@@ -96,7 +96,7 @@ def _tests_part(source: OtherFile) -> Mapping[str, Value]:
     return own
 
 
-def _with_texts(source: OtherFile, number: int, test: Value) -> Value:
+def _with_texts(source: MappingFile, number: int, test: Value) -> Value:
     """Return a test whose series are texts: 0x10 is eleven zeros, and a number to YAML."""
     series = test.get("series") if isinstance(test, dict) else None
     if not isinstance(test, dict) or not isinstance(series, dict):
@@ -110,7 +110,7 @@ def _with_texts(source: OtherFile, number: int, test: Value) -> Value:
     return {**test, "series": texts}
 
 
-def _config_of(source: OtherFile) -> tuple[Config, bytes | None]:
+def _config_of(source: MappingFile) -> tuple[Config, bytes | None]:
     """Read the configuration that is named, or the one that stands in the file."""
     inline = sorted(KEYS & source.value.keys())
     named = source.value.get("config")
@@ -136,7 +136,7 @@ def _config_part(value: Value) -> Value:
     return {**_SERVER, **{key: one for key, one in given.items() if key in KEYS}}
 
 
-class _Preparing:
+class _TestLoader:
     """Checks test after test, and makes them ready; collects the findings."""
 
     def __init__(self, model: PolicyTests, config: Config, content: bytes | None) -> None:

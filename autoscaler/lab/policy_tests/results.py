@@ -10,7 +10,7 @@ from autoscaler.config import durations
 from autoscaler.config.documents import path_of
 from autoscaler.core.decision import Decision
 from autoscaler.core.text import printable
-from autoscaler.lab.policy_tests.expectations import Unmet, desired_of, proposal_of
+from autoscaler.lab.policy_tests.expectations import UnmetExpectation, desired_of, proposal_of
 from autoscaler.lab.policy_tests.loading import PolicyTestFile
 from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun
 from autoscaler.rendering import reasons, wording
@@ -104,7 +104,7 @@ _HEADS = ("time", "reading", "proposal", "desired", "count", "ready", "reason")
 def failure_text(
     file: PolicyTestFile,
     run: PolicyTestRun,
-    broken: Sequence[Unmet],
+    broken: Sequence[UnmetExpectation],
     sources: Mapping[str, tuple[QuerySource, ...]],
 ) -> str:
     """Return all that is to be said of a test that failed."""
@@ -114,7 +114,7 @@ def failure_text(
         lines.append(f"  {place}: {one.sentence}")
     if len(broken) > _MOST_TOLD:
         lines.append(f"  and {len(broken) - _MOST_TOLD} more")
-    told: dict[tuple[str, int], Unmet] = {}
+    told: dict[tuple[str, int], UnmetExpectation] = {}
     for one in broken:
         told.setdefault((one.run.target.key, one.index), one)
     for one in list(told.values())[:_MOST_EXPLAINED]:
@@ -124,7 +124,7 @@ def failure_text(
     return "\n".join(lines)
 
 
-def _explained(one: Unmet, sources: Mapping[str, tuple[QuerySource, ...]]) -> list[str]:
+def _explained(one: UnmetExpectation, sources: Mapping[str, tuple[QuerySource, ...]]) -> list[str]:
     step = one.run.counts[one.index].step
     if step is None:
         return ["  the daemon had not decided anything by then"]
@@ -133,7 +133,7 @@ def _explained(one: Unmet, sources: Mapping[str, tuple[QuerySource, ...]]) -> li
     return [f"  {line}" for line in text.split("\n")]
 
 
-def _timeline(one: Unmet) -> list[str]:
+def _timeline(one: UnmetExpectation) -> list[str]:
     """Return a table of the syncs around a count."""
     first, last = max(0, one.index - _BEFORE), one.index + _AFTER + 1
     rows = [_row(one.run, i) for i in range(first, min(last, len(one.run.counts)))]

@@ -14,7 +14,7 @@ from autoscaler.core.step import Step
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.answers import Fault
 from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption, WorkloadAssumption
-from autoscaler.lab.engine.building import Built, built, is_called
+from autoscaler.lab.engine.building import BuiltTarget, built, is_called
 from autoscaler.lab.engine.stated import StatedData, StatedSeries
 from autoscaler.lab.engine.world import SimulatedTarget, Watcher, World
 from autoscaler.lab.policy_tests.settings import PolicyTest, Reader, ReadyTest, WorldEvent
@@ -37,7 +37,7 @@ class ReadyPods(NamedTuple):
     ready: int
 
 
-class CountAt(NamedTuple):
+class ReplicasAfterSync(NamedTuple):
     """The count after the sync of a time; ``step`` is the last one, None before the first."""
 
     time: float
@@ -51,7 +51,7 @@ class TargetRun:
 
     target: Target
     begin: float
-    counts: list[CountAt] = field(default_factory=list)
+    counts: list[ReplicasAfterSync] = field(default_factory=list)
     """One for each instant at which it was due, also where the daemon did not run."""
     ready: list[ReadyPods] = field(default_factory=list)
 
@@ -143,7 +143,7 @@ class PolicyTestWorld(World, Watcher):
             step = counts[-1].step
         else:
             self._add_samples(step)
-        counts.append(CountAt(self._time(now), target.workload.replicas, step))
+        counts.append(ReplicasAfterSync(self._time(now), target.workload.replicas, step))
 
     def _add_samples(self, step: Step | None) -> None:
         readings = () if step is None else step.inputs.observation.readings
@@ -171,14 +171,14 @@ def restart(target: SimulatedTarget, _now: float) -> None:
 # -- a test in its world ---------------------------------------------------------------------------
 
 
-class Happening(NamedTuple):
+class TimedEvent(NamedTuple):
     """Something that happens at a time, in seconds from the begin; it takes the instant."""
 
     time: float
     happen: Callable[[float], object]
 
 
-def happenings(test: ReadyTest, world: PolicyTestWorld) -> Iterator[Happening]:
+def happenings(test: ReadyTest, world: PolicyTestWorld) -> Iterator[TimedEvent]:
     """Yield what an event does, and what takes it back when its time is over."""
     for event in test.model.events:
         for target in world.targets:
@@ -186,9 +186,9 @@ def happenings(test: ReadyTest, world: PolicyTestWorld) -> Iterator[Happening]:
                 continue
             end = None if event.for_ is None else event.at + event.for_
             for change, back in _changes(event, target, world):
-                yield Happening(event.at, change)
+                yield TimedEvent(event.at, change)
                 if end is not None and back is not None:
-                    yield Happening(end, back)
+                    yield TimedEvent(end, back)
 
 
 _Change = tuple[Callable[[float], object], Callable[[float], object] | None]
@@ -273,7 +273,7 @@ class PolicyTestRun:
     assumed: tuple[str, ...]
 
 
-def built_targets(test: ReadyTest) -> list[Built]:
+def built_targets(test: ReadyTest) -> list[BuiltTarget]:
     """Build the simulated targets of a test.  Raises BuildError."""
     start = test.model.start
     counts = {target.key: _replicas(test.model, target) for target in test.targets}

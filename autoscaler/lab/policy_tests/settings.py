@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from autoscaler.cli.json_schemas import SchemaOf
+from autoscaler.cli.json_schemas import SchemaFile
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.fields import (
     Count,
@@ -182,7 +182,7 @@ class Expectation(Model):
     """By type the status or the reason of a condition."""
 
 
-class Never(Model):
+class ForbiddenValues(Model):
     """What never happens in a test."""
 
     below: Count | None = None
@@ -217,7 +217,7 @@ class PolicyTest(Model):
     """What happens besides."""
     expect: Items[Expectation] = ()
     """What holds, and when."""
-    never: Never | None = None
+    never: ForbiddenValues | None = None
     """What never happens, besides that of the file."""
 
 
@@ -228,7 +228,7 @@ class PolicyTests(Model):
     """The configuration that is tested. Default: the keys of one stand in this file."""
     interval: LongerThanZero | None = None
     """The time from one sample to the next. Default: the sync period."""
-    never: Never | None = None
+    never: ForbiddenValues | None = None
     """What never happens in any test."""
     tests: Annotated[Items[PolicyTest], Field(min_length=1)]
     """The tests."""
@@ -244,7 +244,7 @@ class PolicyTestsFile(PolicyTests, MainFile):
     """No rule between fields is in the schema: the configuration may be another file."""
 
 
-TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")
+TESTS = SchemaFile("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")
 
 
 # -- whose samples the series are ------------------------------------------------------------------
@@ -344,7 +344,7 @@ class ReadyTest:
     interval: float
     duration: float
     series: tuple[NamedSeries, ...]
-    never: tuple[tuple[str, Never], ...]
+    never: tuple[tuple[str, ForbiddenValues], ...]
     """What never happens, and where in the file that stands."""
     faulty: Mapping[str, frozenset[Reader]]
     """Who reads the query that an event names."""

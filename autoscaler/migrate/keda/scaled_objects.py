@@ -5,7 +5,7 @@ https://keda.sh/docs/latest/reference/scaledobject-spec/
 
 import re
 
-from autoscaler.migrate.drafts import ALWAYS_ZERO, Comment, Shared, TargetDraft, external
+from autoscaler.migrate.drafts import ALWAYS_ZERO, Comment, SharedSettings, TargetDraft, external
 from autoscaler.migrate.fields import Fields, KeyOutcome, not_filled_in, placeholder, placeholders
 from autoscaler.migrate.keda.authentications import Authentications
 from autoscaler.migrate.keda.metadata import is_false, is_true
@@ -94,7 +94,10 @@ _NOT_A_COUNT = "is no whole number of 0 or more, so that the API server refuses 
 
 
 def draft_of(
-    fields: Fields, authentications: Authentications, shared: Shared, namespace: str = "default"
+    fields: Fields,
+    authentications: Authentications,
+    shared: SharedSettings,
+    namespace: str = "default",
 ) -> TargetDraft:
     """Convert a ScaledObject, which is of this namespace if it names none."""
     return _ScaledObject(fields, namespace).draft(authentications, shared)
@@ -109,7 +112,7 @@ class _ScaledObject:
         self._target: dict[str, object] = {}
         self._comments: list[Comment] = []
 
-    def draft(self, authentications: Authentications, shared: Shared) -> TargetDraft:
+    def draft(self, authentications: Authentications, shared: SharedSettings) -> TargetDraft:
         refusal = self._refusal()
         if refusal:
             return TargetDraft({}, refusal=refusal)
@@ -225,7 +228,7 @@ class _ScaledObject:
             why = f"KEDA's HPA syncs every {_PERIOD} s, whatever it is, and nothing goes to sleep"
             self._spec.ignored("pollingInterval", why=why)
 
-    def _bounds(self, triggers: Triggers, shared: Shared) -> None:
+    def _bounds(self, triggers: Triggers, shared: SharedSettings) -> None:
         low, high = self._count("minReplicaCount"), self._count("maxReplicaCount")
         idle = self._count("idleReplicaCount")
         self._windows_alone(triggers, shared, to_zero=idle is not None or not low)
@@ -241,7 +244,7 @@ class _ScaledObject:
             )
         self._idle(triggers, low, idle)
 
-    def _windows_alone(self, triggers: Triggers, shared: Shared, *, to_zero: bool) -> None:
+    def _windows_alone(self, triggers: Triggers, shared: SharedSettings, *, to_zero: bool) -> None:
         """Give a target whose cron triggers alone are ever active a metric that never is."""
         if not triggers.schedules or triggers.lost or triggers.metrics_of_queries():
             return

@@ -10,7 +10,7 @@ import re
 from typing import TypeAlias
 
 from autoscaler.core.text import printable
-from autoscaler.migrate.drafts import Shared, external
+from autoscaler.migrate.drafts import SharedSettings, external
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.keda.metadata import parsed
 from autoscaler.migrate.keda.triggers import FormulaTrigger, Triggers
@@ -35,7 +35,7 @@ _Written: TypeAlias = tuple[str, bool]
 
 
 def add_composite(
-    modifiers: Fields, triggers: Triggers, shared: Shared, *, knows_nil: bool
+    modifiers: Fields, triggers: Triggers, shared: SharedSettings, *, knows_nil: bool
 ) -> None:
     """Add the metric of the formula, which stands for all prometheus triggers, as the first."""
     formula = modifiers.get("formula")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
-from autoscaler.migrate.drafts import SecretValue, Shared
+from autoscaler.migrate.drafts import SecretValue, SharedSettings
 from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
 from autoscaler.migrate.keda.authentications import (
     NAMESPACED,
@@ -191,7 +191,7 @@ def server_of(
     texts: Mapping[str, str],
     namespace: str,
     authentications: Authentications,
-    shared: Shared,
+    shared: SharedSettings,
 ) -> tuple[str | None, list[SecretValue]]:
     """Add the server of a trigger to those of all; return its name, and the files that it names.
 

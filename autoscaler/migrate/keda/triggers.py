@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from autoscaler import quantities
 from autoscaler.config.promql_parser import parse
-from autoscaler.migrate.drafts import Comment, SecretValue, Shared, external
+from autoscaler.migrate.drafts import Comment, SecretValue, SharedSettings, external
 from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
 from autoscaler.migrate.keda import cron, exporters, servers
 from autoscaler.migrate.keda.authentications import Authentications
@@ -103,7 +103,7 @@ class Triggers:
     namespace: str
     name: str
     authentications: Authentications
-    shared: Shared
+    shared: SharedSettings
     in_formula: bool
     metrics: list[dict[str, object]] = field(default_factory=list)
     schedules: list[dict[str, object]] = field(default_factory=list)

@@ -38,7 +38,7 @@ class DifferingReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class AgreementInterval:
     """A time of one kind, in Unix seconds.
 
     Different counts are those that differ most; ``fields`` and ``readings`` are what else differed.
@@ -55,7 +55,7 @@ class Stretch:
     why: str = ""
 
 
-def joined(last: Stretch, following: Stretch) -> Stretch | None:
+def joined(last: AgreementInterval, following: AgreementInterval) -> AgreementInterval | None:
     """Return two stretches as one; None if they are apart, or of different kinds."""
     is_next = last.end == following.begin and last.kind is following.kind
     if not is_next or (last.fields, last.why) != (following.fields, following.why):
@@ -84,14 +84,14 @@ Totals = Mapping[Agreement, KindTotal]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAgreement:
+class RecordedAgreement:
     """What is kept of a target since an instant: the ``different`` stretches, the longest first.
 
     ``not_compared`` has the seconds of each reason.
     """
 
     totals: Totals
-    different: tuple[Stretch, ...] = ()
+    different: tuple[AgreementInterval, ...] = ()
     not_compared: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -106,7 +106,7 @@ TABLES = """
 """
 
 
-def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, Stretch]]) -> None:
+def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, AgreementInterval]]) -> None:
     """Write stretches of targets, or extend them: one that is there has the same begin."""
     connection.executemany(
         "INSERT INTO agreement (target, begin, end, kind, why, body)"
@@ -128,7 +128,7 @@ def kept_of(
     since: float,
     now: float,
     limit: int,
-) -> Mapping[str, KeptAgreement]:
+) -> Mapping[str, RecordedAgreement]:
     """Return what is kept of targets, or of all, since a Unix time, by their keys.
 
     With a ``limit`` of 0 that is the totals.
@@ -144,14 +144,14 @@ def kept_of(
     ):
         found[key][Agreement(kind)] = KindTotal(*map(_checked, numbers))  # type: ignore[arg-type]
     return {
-        key: KeptAgreement(totals, *(_details(connection, key, since, limit) if limit else ()))
+        key: RecordedAgreement(totals, *(_details(connection, key, since, limit) if limit else ()))
         for key, totals in found.items()
     }
 
 
 def _details(
     connection: sqlite3.Connection, key: str, since: float, limit: int
-) -> tuple[tuple[Stretch, ...], Mapping[str, float]]:
+) -> tuple[tuple[AgreementInterval, ...], Mapping[str, float]]:
     """Return the longest times in which a target was different, and why it was not compared."""
     values = {"key": key, "since": since, "limit": limit}
     of_target = "FROM agreement JOIN targets ON targets.id = target WHERE key = :key"
@@ -171,8 +171,8 @@ def _details(
     )
 
 
-def _stretch(body: str, since: float) -> Stretch:
-    interval = loads(Stretch, body)
+def _stretch(body: str, since: float) -> AgreementInterval:
+    interval = loads(AgreementInterval, body)
     read = (number for each in interval.readings for number in (each.ours, each.theirs))
     for number in (interval.begin, interval.end, interval.ours, interval.theirs, *read):
         _checked(number)

@@ -22,7 +22,7 @@ from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import deflated, inflated, texts_of
 from autoscaler.persistence.record.packing import MINUTE_SECONDS, Packer
 from autoscaler.persistence.record.rows import Numbers
-from autoscaler.persistence.sqlite_files import NAME_CLUSTER, Opened, Schema, open_to_write
+from autoscaler.persistence.sqlite_files import NAME_CLUSTER, DatabaseFile, Schema, open_to_write
 from autoscaler.persistence.state_directory import RECORD, RECORD_LOCK
 
 WAL_BYTES = 4 * 2**20
@@ -112,10 +112,10 @@ class _Chunk(Packer):
         self.until = (begin // MINUTE_SECONDS + _CHUNK_MINUTES - minutes) * MINUTE_SECONDS
 
 
-class RecordFile(Opened):
+class RecordFile(DatabaseFile):
     """The file, with the ids of its targets."""
 
-    def __init__(self, file: Opened, ids: dict[str, int]) -> None:
+    def __init__(self, file: DatabaseFile, ids: dict[str, int]) -> None:
         super().__init__(file.path, file.connection, file.identity, file.held)
         self._ids = ids
         self._open: dict[int, _Chunk] = {}
@@ -130,7 +130,7 @@ class RecordFile(Opened):
                 if row.change is not None:
                     self._add_change(row, row.change)
 
-    def write_agreement(self, rows: Iterable[tuple[str, agreement.Stretch]]) -> None:
+    def write_agreement(self, rows: Iterable[tuple[str, agreement.AgreementInterval]]) -> None:
         """Write stretches of targets by their keys, or extend them.  Raises as `write`."""
         with self.transaction() as connection:
             own = [(self._ids.get(key) or self._new_target(key), row) for key, row in rows]

@@ -45,7 +45,7 @@ class Pruner:
         self._now = 0.0
 
     def steps(self, now: float) -> Iterator[None]:
-        """Prune as of a Unix time, in steps; raises as `Opened.transaction`."""
+        """Prune as of a Unix time, in steps; raises as `DatabaseFile.transaction`."""
         self._now = now
         yield from self._to_minutes(now - FULL_SECONDS)
         yield from self._drop(now - self._max_age)

@@ -18,11 +18,11 @@ from autoscaler.persistence.record.file import OLDEST, SCHEMA
 from autoscaler.persistence.record.packing import samples_of
 from autoscaler.persistence.record.rows import (
     Change,
+    EmptyRecordError,
     Lapse,
-    NothingRecordedError,
+    LastState,
     RecordError,
     Sample,
-    Standing,
 )
 from autoscaler.persistence.sqlite_files import opened_to_read, version_of
 from autoscaler.persistence.state_directory import RECORD, UnusableError
@@ -68,9 +68,9 @@ class DirectoryRecord:
             ).fetchone()
         return None if begin == math.inf or end is None else (begin, max(begin, end))
 
-    def standings(self) -> Mapping[str, Standing]:
+    def standings(self) -> Mapping[str, LastState]:
         """Return how each target stood last; one that was removed is left out."""
-        found: dict[str, Standing] = {}
+        found: dict[str, LastState] = {}
         with self._opened() as connection:
             for number, key in connection.execute("SELECT id, key FROM targets").fetchall():
                 changes = connection.execute(
@@ -82,7 +82,7 @@ class DirectoryRecord:
                     known = found.get(key)
                     if marks & Mark.REMOVED or (known is not None and known.state != state):
                         break
-                    found[key] = Standing(state, time)
+                    found[key] = LastState(state, time)
         return found
 
     def change_at(self, target: str, at: float) -> Change | None:
@@ -200,7 +200,7 @@ class DirectoryRecord:
 
     def agreement(
         self, targets: Collection[str] | None, since: float, now: float, limit: int = 0
-    ) -> Mapping[str, agreement.KeptAgreement]:
+    ) -> Mapping[str, agreement.RecordedAgreement]:
         """Return how targets, or all, agreed with their HPAs since a Unix time, by their keys.
 
         With each are at most ``limit`` times in which they were different, the longest first.
@@ -218,10 +218,10 @@ class DirectoryRecord:
         try:
             with opened_to_read(path, SCHEMA) as connection:
                 if not version_of(connection):
-                    raise NothingRecordedError(f"nothing is recorded in {path.parent} yet")
+                    raise EmptyRecordError(f"nothing is recorded in {path.parent} yet")
                 yield connection
         except (FileNotFoundError, NotADirectoryError):
-            raise NothingRecordedError(
+            raise EmptyRecordError(
                 f"nothing is recorded in {path.parent}: there is no {path.name}"
             ) from None
         except UnusableError as error:

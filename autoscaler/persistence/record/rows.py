@@ -58,7 +58,7 @@ class Lapse(NamedTuple):
     end: float
 
 
-class Standing(NamedTuple):
+class LastState(NamedTuple):
     """The last state of a target that is recorded, and since when it is so."""
 
     state: str
@@ -69,5 +69,5 @@ class RecordError(Exception):
     """The record cannot be read; the text is a sentence for the operator."""
 
 
-class NothingRecordedError(RecordError):
+class EmptyRecordError(RecordError):
     """There is no record yet."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.persistence.record.agreement import Stretch
+from autoscaler.persistence.record.agreement import AgreementInterval
 from autoscaler.persistence.record.file import RecordFile, SyncRow, open_file
 from autoscaler.persistence.record.pruning import Pruner
 from autoscaler.persistence.sqlite_files import SqliteWorker
@@ -86,7 +86,7 @@ class RecordWriter:
         self._cluster = cluster
         self._wall = wall
         self._rows: deque[SyncRow] = deque()
-        self._agreement: deque[tuple[str, Stretch]] = deque(maxlen=_AGREEMENT_ROOM)
+        self._agreement: deque[tuple[str, AgreementInterval]] = deque(maxlen=_AGREEMENT_ROOM)
         self._room = _LEAST_ROOM
         self._targets: Collection[str] | None = None
         self._accepts = True
@@ -119,7 +119,7 @@ class RecordWriter:
             )
         self._lose(1)
 
-    def put_agreement(self, target: str, stretch: Stretch) -> None:
+    def put_agreement(self, target: str, stretch: AgreementInterval) -> None:
         """Hand in how a target agrees with its HPA; any thread may."""
         self._agreement.append((target, stretch))
 

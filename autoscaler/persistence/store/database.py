@@ -9,8 +9,8 @@ from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import shifted
 from autoscaler.persistence.codec import dumps
 from autoscaler.persistence.sqlite_files import (
+    DatabaseFile,
     MalformedError,
-    Opened,
     open_to_write,
     opened_to_read,
     version_of,
@@ -78,7 +78,7 @@ class Writer:
         steady = self._clocks.steady()
         return Stamp(steady + self._ahead, steady, self._boot_id)
 
-    def open(self) -> Opened:
+    def open(self) -> DatabaseFile:
         """Open the file, and note what it holds."""
         file, contents = open_to_write(
             self._directory, SCHEMA, read_checked, self._clocks.wall(), self._on_set_aside
@@ -124,7 +124,7 @@ class Writer:
         """Whether the file holds all."""
         return not (self._unsaved or self._breakers_unsaved)
 
-    def save(self, file: Opened) -> None:
+    def save(self, file: DatabaseFile) -> None:
         """Write what the file does not hold, in one transaction; after an error it is as it was."""
         changes, ids = Changes(), self._ids
         for key, old in self._unsaved.items():

@@ -41,7 +41,7 @@ class DiskTimeouts:
     pause: float = 30.0
 
 
-class _Waiting(NamedTuple):
+class _PendingRequest(NamedTuple):
     number: int
     due: float
     future: Future[None]
@@ -61,7 +61,7 @@ class _WriteQueue:
         self._changed = threading.Condition(lock)
         self._awaited = threading.Condition(lock)
         self._batch = Batch()
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_PendingRequest] = deque()
         self._futures = 0
         self._stalled = False
         """Whether futures have expired since the last `_written`."""
@@ -92,7 +92,7 @@ class _WriteQueue:
             if not self._waiting:
                 self._awaited.notify()
             due = self._monotonic() + self._timeout
-            self._waiting.append(_Waiting(self._futures, due, future))
+            self._waiting.append(_PendingRequest(self._futures, due, future))
         return future
 
     def drop(self, targets: Iterable[str]) -> None:
@@ -161,7 +161,7 @@ class _WriteQueue:
             self._changed.notify_all()
             self._awaited.notify_all()
 
-    def _pop(self, done: Callable[[_Waiting], bool]) -> list[Future[None]]:
+    def _pop(self, done: Callable[[_PendingRequest], bool]) -> list[Future[None]]:
         popped = []
         while self._waiting and done(self._waiting[0]):
             popped.append(self._waiting.popleft().future)

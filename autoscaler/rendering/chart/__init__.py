@@ -17,8 +17,8 @@ from autoscaler.rendering import wording
 from autoscaler.rendering.chart.lines import (
     MILLISECOND,
     ChartRow,
-    OverTime,
     RulesOverTime,
+    Timeline,
     metric_lines,
     rows_of,
     shown,
@@ -72,7 +72,7 @@ def chart_of(
         target=target,
         begin=begin,
         end=end,
-        **_counts([rows[index] for index in kept], OverTime(found.bounds)),
+        **_counts([rows[index] for index in kept], Timeline(found.bounds)),
         metrics=metric_lines(rows, kept, _rules(record, found)),
         shades=tuple(_shades(found, lapses, (begin, end), (first, now))),
         marks=tuple(mark for mark in found.marks if begin <= mark.time <= end),
@@ -80,7 +80,7 @@ def chart_of(
 
 
 def _counts(
-    rows: Sequence[ChartRow], in_force: OverTime[tuple[int, int]]
+    rows: Sequence[ChartRow], in_force: Timeline[tuple[int, int]]
 ) -> dict[str, tuple[Any, ...]]:
     """Return the times, and the counts and bounds at each."""
     bounds = [in_force.at(row.time) if row.numbers else None for row in rows]
@@ -93,7 +93,7 @@ def _counts(
     }
 
 
-def _rules(record: DirectoryRecord, found: "_Happenings") -> RulesOverTime:
+def _rules(record: DirectoryRecord, found: "_ChartEvents") -> RulesOverTime:
     known: dict[int, Rules | None] = {}
     rules: list[tuple[float, Rules | None]] = []
     for time, change in found.rules:
@@ -105,7 +105,7 @@ def _rules(record: DirectoryRecord, found: "_Happenings") -> RulesOverTime:
 
 
 def _shades(
-    found: "_Happenings",
+    found: "_ChartEvents",
     gaps: Sequence[Lapse],
     view: tuple[float, float],
     recordable: tuple[float, float],
@@ -143,7 +143,7 @@ def _changes_of(record: DirectoryRecord, target: str, begin: float, end: float) 
 
 
 @dataclass(slots=True)
-class _Happenings:
+class _ChartEvents:
     """What is gathered from the changes, in order of time; ``removals`` are without the target."""
 
     bounds: list[tuple[float, tuple[int, int]]] = field(default_factory=list)
@@ -153,12 +153,12 @@ class _Happenings:
     removals: list[Lapse] = field(default_factory=list)
 
 
-def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happenings:
+def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _ChartEvents:
     """Gather what changes tell that come with the last first; ``least`` seconds can be seen.
 
     Shades that are nearer to each other than that are one, and so are marks.
     """
-    found = _Happenings()
+    found = _ChartEvents()
     shades: dict[ShadeKind, list[Shade]] = {kind: [] for kind in _SHADES.values()}
     ours: list[ChartMark] = []
     theirs: list[ChartMark] = []
@@ -186,7 +186,7 @@ def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happ
     return found
 
 
-def _note(found: _Happenings, change: Change, until: float) -> None:
+def _note(found: _ChartEvents, change: Change, until: float) -> None:
     if Mark.REMOVED in change.marks:
         found.removals.append(Lapse(change.time, until))
         return

@@ -23,7 +23,7 @@ MILLISECOND = 0.001
 _V = TypeVar("_V")
 
 
-class OverTime(Generic[_V]):
+class Timeline(Generic[_V]):
     """What came into force when, in order."""
 
     def __init__(self, values: Sequence[tuple[float, _V]]) -> None:
@@ -41,7 +41,7 @@ class OverTime(Generic[_V]):
         return self.times[index] if index < len(self.times) else math.inf
 
 
-RulesOverTime = OverTime[Rules | None]
+RulesOverTime = Timeline[Rules | None]
 """None are those that are not known."""
 
 

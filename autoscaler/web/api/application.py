@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from autoscaler import __version__, clock
 from autoscaler.rendering import answers
 from autoscaler.rendering.chart import Chart
-from autoscaler.web.answering import PROBLEM_TYPE, Answering, Page, tag_of
+from autoscaler.web.answering import PROBLEM_TYPE, AnswerPool, Page, tag_of
 from autoscaler.web.api import PREFIX, endpoints
 from autoscaler.web.api.requests import (
     STARTING,
@@ -97,7 +97,7 @@ class _ApiAnswers:
 
     def __init__(self, views: ShownViews) -> None:
         self._views = views
-        self._answering = Answering()
+        self._answering = AnswerPool()
         self._process = token_hex(8)
 
     async def __call__(

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from autoscaler import clock
-from autoscaler.web.answering import Answering, Page
+from autoscaler.web.answering import AnswerPool, Page
 from autoscaler.web.pages.agreement import agreement_page
 from autoscaler.web.pages.fleet import fleet_page
 from autoscaler.web.pages.frame import StaticFiles, starting
@@ -22,19 +22,19 @@ from autoscaler.web.pages.target import target_page
 from autoscaler.web.site import ShownViews, Views
 
 
-class _Rest(PathConvertor):
+class _PathRest(PathConvertor):
     """The rest of a path, whatever it holds: that of Starlette ends at a line's end."""
 
     regex = "(?s:.*)"
 
 
-register_url_convertor("rest", _Rest())
+register_url_convertor("rest", _PathRest())
 
 
 def routes(views: ShownViews) -> list[BaseRoute]:
     """Return the routes of the pages."""
     # As many wait for their turn as the listener admits.
-    answering = Answering(wait_seconds=math.inf)
+    answering = AnswerPool(wait_seconds=math.inf)
 
     def page(make: Callable[[Views, Request, float], Page]) -> Any:
         def made(request: Request) -> Page:

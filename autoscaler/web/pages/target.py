@@ -121,7 +121,7 @@ MOST_CHANGES = 50
 _MOST_DISAGREEMENTS = 20
 
 
-class Explained(NamedTuple):
+class ExplanationPanel(NamedTuple):
     """What the panel of an instant shows: an explanation, or a sentence why there is none."""
 
     at: float | None
@@ -174,7 +174,7 @@ def target_page(views: Views, request: Request, now: float) -> Page:
     )
 
 
-class Beside(NamedTuple):
+class AgreementPanel(NamedTuple):
     """How a target in shadow agrees with the HPA beside it; ``problem`` is why that is not known.
 
     ``readings`` are ours, in words as the HPA's.
@@ -187,21 +187,21 @@ class Beside(NamedTuple):
     problem: str = ""
 
 
-def _beside(views: Views, known: TargetFacts | None, now: float) -> Beside | None:
+def _beside(views: Views, known: TargetFacts | None, now: float) -> AgreementPanel | None:
     """Return how a target agreed in the last week; None where it is not in shadow."""
     if known is None or not known.in_shadow:
         return None
     try:
         (found,) = views.agreements([known], now - AGREEMENT_SECONDS, now)
     except RecordError as error:
-        return Beside(None, problem=str(error))
+        return AgreementPanel(None, problem=str(error))
     metrics = () if known.last is None else known.last.decision.metrics
     read = [metric_of(result.metric, result) for result in metrics]
     readings = [f"{reading.name} {reading.text.replace('/', ' of ')}" for reading in read]
     longest = sorted(
         found.disagreements[:_MOST_DISAGREEMENTS], key=lambda interval: -interval.begin
     )
-    return Beside(found, readings, longest)
+    return AgreementPanel(found, readings, longest)
 
 
 def _from_record(views: Views, key: str, view: View) -> View:
@@ -227,22 +227,22 @@ def _sentence(known: TargetFacts | None) -> str:
 
 def _explained(
     views: Views, key: str, view: View, now: float, last: SyncResult | None
-) -> Explained:
+) -> ExplanationPanel:
     """Explain the chosen instant, or the present; without a record only the present can be."""
     record, at = views.record, now if view.at is None else view.at
     if record is None:
         sentence = "" if view.at is None else "Only the present can be explained."
         lines = explain(last).split("\n") if last is not None else ()
         near = now if last is None else last.decision.time
-        return Explained(None, None, lines, near, f"{NO_RECORD} {sentence}".strip())
+        return ExplanationPanel(None, None, lines, near, f"{NO_RECORD} {sentence}".strip())
     try:
         found = explanation_at(record, key, at)
         sentence = "" if found is not None else "Nothing is recorded of this instant."
         if found is None and record.lapses(key, at, at + 1.0):
             sentence = "Nothing was recorded at this instant: the daemon did not run, or lost it."
     except RecordError as error:
-        return Explained(view.at, sentence=f"The record cannot be read: {error}")
-    return Explained(view.at, found, sentence=sentence)
+        return ExplanationPanel(view.at, sentence=f"The record cannot be read: {error}")
+    return ExplanationPanel(view.at, found, sentence=sentence)
 
 
 def _changes(views: Views, key: str, view: View) -> tuple[Sequence[Change], str]:
@@ -266,7 +266,7 @@ def _marks(change: Change) -> list[str]:
 _LONGEST_QUERY = 20_000
 
 
-class Asked(NamedTuple):
+class DisplayedQuery(NamedTuple):
     """A query: what it is for, its PromQL, and how its answer is read."""
 
     name: str
@@ -301,7 +301,7 @@ def in_force(known: TargetFacts, flags: Flags, now: float) -> Mapping[str, objec
     }
 
 
-def _queries(target: Target) -> Iterator[Asked]:
+def _queries(target: Target) -> Iterator[DisplayedQuery]:
     activations = target.extensions.activations
     for index, metric in enumerate(target.spec.metrics):
         detail = f"{metric.type}, target {wording.target(metric)}"
@@ -318,15 +318,15 @@ def _queries(target: Target) -> Iterator[Asked]:
         yield _asked("nothing goes down", selector, hold.query)
 
 
-def _asked(name: str, detail: str, query: Query | None) -> Asked:
+def _asked(name: str, detail: str, query: Query | None) -> DisplayedQuery:
     if query is None:
-        return Asked(name, detail)
+        return DisplayedQuery(name, detail)
     notes = [f"asked of {wording.prometheus_server(query.server)}"] if query.server else []
     notes.append(f"a sample counts for {duration(query.max_age)}")
     notes += ["no series counts as 0"] if query.empty_is_zero else []
     notes += ["NaN counts as 0"] if query.nan_is_zero else []
     notes += ["a partial answer may scale down"] if query.use_partial else []
-    return Asked(name, detail, printable(query.promql, _LONGEST_QUERY), notes)
+    return DisplayedQuery(name, detail, printable(query.promql, _LONGEST_QUERY), notes)
 
 
 def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.kubernetes import ConnectError, find_api_server, list_pods
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web, refusal_of
@@ -259,7 +259,7 @@ def test_no_certificate_is_trusted_unasked(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("http://", "https://"))
         with connect(path) as api:
             answer = read_web(api)
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, ReadFailure)
     assert re.match(r"TLS with the API server https://127\.0\.0\.1:\d+ failed: ", answer.message)
 
 
@@ -283,7 +283,7 @@ def test_the_service_account_is_used_and_its_token_rotates(
     token.write_text("expired")
     with connect(service_account=service_account) as api:
         refused = list_pods(api, "default", "app=none", clock.monotonic() + 5)
-        assert refused == Unavailable(
+        assert refused == ReadFailure(
             f"the API server {control_plane.url} does not accept the credentials of "
             "the service account of this pod: Unauthorized"
         )
@@ -307,7 +307,7 @@ def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
     if not verified:
         assert answer == ()
         return
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, ReadFailure)
     assert answer.message.startswith(f"TLS with the API server {control_plane.url} failed: ")
     assert "CERTIFICATE_VERIFY_FAILED" in answer.message
 

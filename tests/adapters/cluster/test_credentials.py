@@ -11,7 +11,7 @@ import yaml
 from kubernetes.client import Configuration
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.kubernetes import Api, Failure, connection
 from autoscaler.kubernetes.credentials import Access, Credentials
 from autoscaler.kubernetes.failures import from_exception
@@ -20,7 +20,7 @@ from tests.adapters.cluster.test_exec_plugins import VERSION, credential
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web, refusal_of
-from tests.worlds.cluster.scripted import Asked, ScriptedServer, failure, scale
+from tests.worlds.cluster.scripted import DisplayedQuery, ScriptedServer, failure, scale
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.controlplane.server import ControlPlane
 
@@ -56,10 +56,10 @@ def test_a_rotation_to_a_bad_token_is_told_and_mended(script: Script, tmp_path: 
     api._credentials.access(clock.monotonic())
     token.write_text("two\nthree")
     answer = read_web(api)
-    assert answer == Unavailable(f"the token file {token} {FAULT}")
+    assert answer == ReadFailure(f"the token file {token} {FAULT}")
     token.write_text("four")
     until = clock.monotonic() + 5
-    while isinstance(answer, Unavailable) and clock.monotonic() < until:
+    while isinstance(answer, ReadFailure) and clock.monotonic() < until:
         answer = read_web(api)
     assert isinstance(answer, Scale)
     assert [asked.authorization for asked in server.asked] == ["Bearer one", "Bearer four"]
@@ -82,7 +82,7 @@ def test_a_token_file_without_a_token_is_not_nobody(
     token.write_text("one")
     server, api = script(scale(1), user={"tokenFile": str(token)})
     spoil(token)
-    assert read_web(api) == Unavailable(f"the token file {token} {fault}")
+    assert read_web(api) == ReadFailure(f"the token file {token} {fault}")
     assert server.asked == []
 
 
@@ -126,7 +126,7 @@ def test_a_rejected_token_is_replaced_by_that_of_the_same_context_and_server(
         with connect(path) as api:
             url = "http://127.0.0.1:1" if moved else server.url
             write_contexts(path, url, "two", one="second", two="other")
-            assert isinstance(read_web(api), Unavailable if moved else Scale)
+            assert isinstance(read_web(api), ReadFailure if moved else Scale)
     sent = [asked.authorization for asked in server.asked]
     assert sent == ["Bearer first", *([] if moved else ["Bearer second"])]
 
@@ -234,7 +234,7 @@ IMPERSONATED: list[tuple[User, list[tuple[str, str]]]] = [
 ]
 
 
-def impersonated(asked: Asked) -> list[tuple[str, str]]:
+def impersonated(asked: DisplayedQuery) -> list[tuple[str, str]]:
     """Return the headers of a request that impersonate, without their prefix."""
     prefix = "Impersonate-"
     return [

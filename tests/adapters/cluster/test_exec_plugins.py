@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.kubernetes import credentials, exec_plugin
 from autoscaler.kubernetes.connection import find_api_server
 from tests.narrowing import instance
@@ -225,7 +225,7 @@ def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
     run = plugin(f"test -e {answer} && exec cat {answer}; echo sign in again >&2; exit 7")
     _, api = script(UNAUTHORIZED, user={"exec": run})
     answer.unlink()
-    outcome = instance(Unavailable, read_web(api))
+    outcome = instance(ReadFailure, read_web(api))
     assert REFUSED in outcome.message
     assert outcome.message.endswith(f"{tmp_path / 'plugin'} ended with exit code 7: sign in again")
 
@@ -233,7 +233,7 @@ def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
 def test_a_plugin_that_is_not_waited_for_says_why_it_fails(script: Script, plugin: Plugin) -> None:
     run = plugin("echo sign in first >&2; exit 7")
     server, api = script(scale(1), user={"exec": run}, at_once=False)
-    outcome = instance(Unavailable, read_web(api))
+    outcome = instance(ReadFailure, read_web(api))
     assert outcome.message.endswith("plugin ended with exit code 7: sign in first")
     assert server.asked == []
 
@@ -315,7 +315,7 @@ def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
     began = clock.monotonic()
     outcome = read_web(api, 4.0)
     assert clock.monotonic() - began < 15
-    assert isinstance(outcome, Unavailable)
+    assert isinstance(outcome, ReadFailure)
     assert REFUSED in outcome.message
     answer.write_text(credential("new"))
 
@@ -384,7 +384,7 @@ def test_a_plugin_that_is_not_waited_for(
     go = tmp_path / "go"
     run = plugin(f"while [ ! -f {go} ]; do sleep 0.02; done; echo '{credential('late')}'")
     server, api = script(scale(1), user={"exec": run}, at_once=False)
-    seen = instance(Unavailable, read_web(api, 0.3))
+    seen = instance(ReadFailure, read_web(api, 0.3))
     assert "has given no credentials yet: its exec plugin failed, or takes long" in seen.message
     assert server.asked == []
     go.touch()

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.observation import ReadFailure, Scale
+from autoscaler.core.writes import AcceptedWrite, WriteConflict, WriteFailure, WriteOutcome
 from autoscaler.kubernetes import Api, Scales, list_pods
 from tests.worlds.cluster.cluster import Noting
 from tests.worlds.cluster.connecting import connect
@@ -63,7 +63,7 @@ def test_a_read_is_tried_again_after_what_is_transient(
     assert read_web(api) == Scale(3, 1, "app=web", "7")
     assert server.methods == ["GET"] * 3
     server, api = script(fault)
-    assert read_web(api) == Unavailable(sentence.format(f"the API server {server.url}"))
+    assert read_web(api) == ReadFailure(sentence.format(f"the API server {server.url}"))
     assert server.methods == ["GET"] * 5
 
 
@@ -79,10 +79,10 @@ def test_a_read_is_tried_again_after_what_is_transient(
 )
 def test_a_refusal_is_asked_for_once(script: Script, refusal: Answer) -> None:
     server, api = script(refusal)
-    assert isinstance(read_web(api), Unavailable)
+    assert isinstance(read_web(api), ReadFailure)
     deadline = clock.monotonic() + 5
     outcome = Scales(api).write("shop", WEB, Scale(1, 1, "app=web", "7"), 4, deadline)
-    assert isinstance(outcome, WriteFailed)
+    assert isinstance(outcome, WriteFailure)
     assert server.methods == ["GET", "PUT"]
 
 
@@ -95,7 +95,7 @@ def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
 def test_a_deadline_that_is_over_sends_nothing(script: Script) -> None:
     server, api = script(scale(3))
     answer = read_web(api, seconds=-1.0)
-    assert answer == Unavailable(
+    assert answer == ReadFailure(
         f"no time was left to ask the API server {server.url} before the deadline"
     )
     assert server.asked == []
@@ -105,7 +105,7 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     with ScriptedServer(Answer()) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
     with connect(kubeconfig) as api:
-        assert read_web(api) == Unavailable(
+        assert read_web(api) == ReadFailure(
             f"the API server {server.url} cannot be reached: connection refused"
         )
 
@@ -128,7 +128,7 @@ def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
 def test_a_list_that_is_none_is_told(script: Script) -> None:
     server, api = script(Answer(body={"kind": "PodList", "items": [{"metadata": {}}]}))
     answer = list_pods(api, "shop", "app=web", clock.monotonic() + 5)
-    assert answer == Unavailable(
+    assert answer == ReadFailure(
         f"the API server {server.url} sent a list of pods that cannot be read: 'name'"
     )
 
@@ -160,7 +160,7 @@ def test_a_429_holds_back_everybody(script: Script) -> None:
         # The answer may still be on its way to the client.
         wait_until("the refusal has arrived", lambda: api.retrier.held)
         with within(2.0):
-            assert isinstance(read_web(api, 0.5), Unavailable)
+            assert isinstance(read_web(api, 0.5), ReadFailure)
         assert isinstance(read_web(api, 30.0), Scale)
         assert clock.monotonic() - begun >= 3.0
         assert isinstance(first.result(30), Scale)
@@ -180,7 +180,7 @@ def test_a_429_holds_back_everybody(script: Script) -> None:
 )
 def test_an_odd_answer_is_no_exception(script: Script, answer: Answer) -> None:
     _, api = script(at_once(answer))
-    assert isinstance(read_web(api, 2.0), Unavailable)
+    assert isinstance(read_web(api, 2.0), ReadFailure)
 
 
 DECIDED_ON = Scale(1, 1, "app=web", "7")
@@ -197,7 +197,7 @@ def test_a_write_carries_the_version_that_was_read(script: Script) -> None:
     The server is told our name for managedFields, and to give up when we do.
     """
     server, api = script(scale(4, "8"))
-    assert _write(api) == Written(Scale(4, 1, "app=web", "8"))
+    assert _write(api) == AcceptedWrite(Scale(4, 1, "app=web", "8"))
     [put] = server.asked
     path, _, query = put.path.partition("?")
     assert path == "/apis/apps/v1/namespaces/shop/deployments/web/scale"
@@ -228,14 +228,14 @@ def _sent(server: ScriptedServer) -> list[str]:
     [
         pytest.param(
             [CONFLICT, scale(1, "9"), scale(4, "10")],
-            Written(_counted(4, "10")),
+            AcceptedWrite(_counted(4, "10")),
             ["7", "GET", "9"],
             id="another field",
         ),
         *(
             pytest.param(
                 [CONFLICT, scale(theirs, "9")],
-                Superseded(_counted(theirs, "9")),
+                WriteConflict(_counted(theirs, "9")),
                 ["7", "GET"],
                 id=f"a count of {theirs}, of 4 that we wanted",
             )
@@ -243,13 +243,13 @@ def _sent(server: ScriptedServer) -> list[str]:
         ),
         pytest.param(
             [*[CONFLICT, scale(1, "9")] * 4, CONFLICT],
-            WriteFailed("the object has been modified"),
+            WriteFailure("the object has been modified"),
             ["7", *["GET", "9"] * 4],
             id="five conflicts",
         ),
         pytest.param(
             [at_once(SLOW_DOWN), scale(4, "8")],
-            Written(_counted(4, "8")),
+            AcceptedWrite(_counted(4, "8")),
             ["7", "7"],
             id="429, which says that nothing was done",
         ),
@@ -273,7 +273,7 @@ def test_a_zero_that_may_not_be_applied_is_written_all_the_same(
     scales = Scales(api, observer=Noting(notes))
     for _ in range(2):
         outcome = scales.write("shop", WEB, DECIDED_ON, 0, clock.monotonic() + 20.0)
-        assert outcome == Written(Scale(0, 1, "app=web", "8"))
+        assert outcome == AcceptedWrite(Scale(0, 1, "app=web", "8"))
     assert server.methods == ["PATCH", "PUT"] * 2
     assert dict(parse_qsl(server.asked[0].path.partition("?")[2]))["force"] == "true"
     assert server.asked[0].body == server.asked[1].body
@@ -294,16 +294,18 @@ UNSURE = [
 @pytest.mark.parametrize(
     ("then", "outcome", "sent"),
     [
-        pytest.param([scale(4, "8")], Written(_counted(4, "8")), ["7", "GET"], id="it landed"),
+        pytest.param(
+            [scale(4, "8")], AcceptedWrite(_counted(4, "8")), ["7", "GET"], id="it landed"
+        ),
         pytest.param(
             [scale(1, "7"), scale(4, "8")],
-            Written(_counted(4, "8")),
+            AcceptedWrite(_counted(4, "8")),
             ["7", "GET", "7"],
             id="it did not",
         ),
         pytest.param(
             [scale(6, "9")],
-            Superseded(_counted(6, "9"), uncertain=True),
+            WriteConflict(_counted(6, "9"), uncertain=True),
             ["7", "GET"],
             id="another count",
         ),
@@ -321,7 +323,7 @@ def test_after_a_put_whose_end_is_unknown_we_look_first(
 def test_a_write_that_hangs_until_the_deadline_is_looked_after(script: Script) -> None:
     server, api = script(HANG, scale(4, "8"), timeout=60.0)
     with within(20.0):
-        assert isinstance(_write(api, seconds=4.0), Written)
+        assert isinstance(_write(api, seconds=4.0), AcceptedWrite)
     assert server.methods == ["PUT", "GET"]
 
 
@@ -329,7 +331,7 @@ def test_what_cannot_be_learnt_is_said(script: Script) -> None:
     server, api = script(CONFLICT, scale(1, "9"), HANG, timeout=60.0)
     with within(20.0):
         outcome = _write(api, seconds=4.0)
-    assert isinstance(outcome, WriteFailed)
+    assert isinstance(outcome, WriteFailure)
     assert outcome.message.endswith("it is not known whether the write landed")
     assert (outcome.unknown, outcome.resource_version) == (True, "9")
     assert server.methods.count("PUT") == 2
@@ -340,7 +342,7 @@ def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None
     server, api = script(slow, scale(1, "7"), stop=SetByTheFirstWait())
     with within(20.0):
         outcome = _write(api, seconds=60.0)
-    assert isinstance(outcome, WriteFailed)
+    assert isinstance(outcome, WriteFailure)
     assert outcome.message.endswith("; the count is still the old one")
     assert server.methods == ["PUT", "GET"]
 
@@ -349,7 +351,7 @@ def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None
 def test_a_scale_without_a_version_is_not_written(script: Script, decided_on: Scale) -> None:
     server, api = script(*([CONFLICT] if decided_on.resource_version else []), scale(1, ""))
     outcome = Scales(api).write("shop", WEB, decided_on, 4, clock.monotonic() + 5)
-    assert outcome == WriteFailed(
+    assert outcome == WriteFailure(
         "the API server sent a scale without a resourceVersion; nothing is written, "
         "since a write without it could undo somebody else's"
     )

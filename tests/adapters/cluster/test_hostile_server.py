@@ -17,7 +17,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale
-from autoscaler.core.writes import WriteFailed
+from autoscaler.core.writes import WriteFailure
 from autoscaler.kubernetes import Api, Failure, Scales, list_pods
 from autoscaler.kubernetes.api import MOST_BYTES
 from autoscaler.kubernetes.watch_requests import WatchStream
@@ -148,7 +148,7 @@ def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
     with within(5.0):
         read = Scale(1, 1, "app=web", "7")
         outcome = Scales(api).write("shop", WEB, read, 4, clock.monotonic() + 1.0)
-    assert isinstance(outcome, WriteFailed), outcome
+    assert isinstance(outcome, WriteFailure), outcome
     assert outcome.message.startswith(f"the API server {server.url} gave no answer in time")
     wait_until("its threads have ended", lambda: not _request_threads())
 
@@ -164,7 +164,7 @@ def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
     with within(15.0), memory.syncer(stop) as syncer:
         for number in range(2):
             syncer.sync([external("shop", "worker")], T0 + 15 * number, 1.0, steady=15.0 * number)
-            assert isinstance(memory.result("shop/worker").write, WriteFailed)
+            assert isinstance(memory.result("shop/worker").write, WriteFailure)
         stopping = threading.Timer(0.1, stop.set)
         stopping.start()
         syncer.sync([external("shop", "worker")], T0 + 30, 60.0, steady=30.0)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.observation import Pod, ReadFailure, Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.core.writes import AcceptedWrite, WriteFailure
 from autoscaler.kubernetes import Api, Scales, list_pods
 from tests.narrowing import instance
 from tests.worlds.cluster import manifests
@@ -49,7 +49,7 @@ def test_every_kind_is_read_and_written(
     scale = _read(scales, namespace, ref)
     assert (scale.spec_replicas, scale.selector) == (2, "app=web")
     assert scale.resource_version
-    outcome = instance(Written, scales.write(namespace, ref, scale, 3, soon()))
+    outcome = instance(AcceptedWrite, scales.write(namespace, ref, scale, 3, soon()))
     assert outcome.scale.spec_replicas == 3
     assert cluster.get(f"{path.format(namespace)}/web").body["spec"]["replicas"] == 3
 
@@ -67,7 +67,7 @@ def test_a_custom_resource_is_found_by_discovery(
         assert (scale.spec_replicas, scale.status_replicas) == (4, 3)
         assert scale.selector == "crew=alpha"
     scale = _read(scales, namespace, CREW)
-    assert isinstance(scales.write(namespace, CREW, scale, 5, soon()), Written)
+    assert isinstance(scales.write(namespace, CREW, scale, 5, soon()), AcceptedWrite)
     assert cluster.get(f"{path}/alpha").body["spec"]["size"] == 5
 
 
@@ -82,7 +82,7 @@ def test_a_change_of_another_field_is_no_obstacle(
 ) -> None:
     scale = _read(scales, namespace)
     cluster.patch(web, {"metadata": {"annotations": {"example.com/touched": "yes"}}})
-    outcome = instance(Written, scales.write(namespace, WEB, scale, 4, soon()))
+    outcome = instance(AcceptedWrite, scales.write(namespace, WEB, scale, 4, soon()))
     assert outcome.scale.spec_replicas == 4
     body = cluster.get(web).body
     assert body["metadata"]["annotations"]["example.com/touched"] == "yes"
@@ -90,9 +90,9 @@ def test_a_change_of_another_field_is_no_obstacle(
 
 def test_an_object_that_is_missing_is_named(scales: Scales, namespace: str) -> None:
     sentence = f'deployments.apps "web" not found in namespace "{namespace}"'
-    assert scales.read(namespace, WEB, soon()) == Unavailable(sentence)
+    assert scales.read(namespace, WEB, soon()) == ReadFailure(sentence)
     scale = Scale(1, 1, "app=web", "1")
-    assert scales.write(namespace, WEB, scale, 2, soon()) == WriteFailed(sentence)
+    assert scales.write(namespace, WEB, scale, 2, soon()) == WriteFailure(sentence)
 
 
 @pytest.mark.usefixtures("crews")
@@ -128,7 +128,7 @@ def test_a_kind_that_cannot_be_scaled_is_explained(
     scales: Scales, namespace: str, api_version: str, kind: str, sentence: str
 ) -> None:
     ref = ScaleTargetRef(api_version, kind, "x")
-    assert scales.read(namespace, ref, soon()) == Unavailable(sentence)
+    assert scales.read(namespace, ref, soon()) == ReadFailure(sentence)
 
 
 def test_a_kind_that_comes_later_is_found(
@@ -137,7 +137,7 @@ def test_a_kind_that_comes_later_is_found(
     definition = manifests.crew_definition("boats")
     ref = ScaleTargetRef(f"boats.{manifests.CRD_GROUP}/v1", "Crew", "alpha")
     path = f"/apis/{ref.api_version}/namespaces/{namespace}/crews"
-    assert isinstance(scales.read(namespace, ref, soon()), Unavailable)
+    assert isinstance(scales.read(namespace, ref, soon()), ReadFailure)
     cluster.create(manifests.CRDS, definition)
     cluster.wait_served(path)
     cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": ref.api_version})
@@ -148,7 +148,7 @@ def test_a_kind_that_comes_later_is_found(
     gone = re.compile("serves no (group|kind)")
     eventually(
         lambda: scales.read(namespace, ref, soon()),
-        lambda read: isinstance(read, Unavailable) and bool(gone.search(read.message)),
+        lambda read: isinstance(read, ReadFailure) and bool(gone.search(read.message)),
     )
 
 
@@ -161,7 +161,7 @@ def test_what_is_forbidden_is_said_in_the_servers_words(
         reader = Scales(api)
         assert _read(reader, namespace).spec_replicas == 2
         outcome = reader.write(namespace, WEB, scale, 9, soon())
-    assert isinstance(outcome, WriteFailed)
+    assert isinstance(outcome, WriteFailure)
     assert 'cannot update resource "deployments/scale" in API group "apps"' in outcome.message
     assert cluster.get(web).body["spec"]["replicas"] == 2
 
@@ -190,7 +190,7 @@ def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, api: Api, namesp
 
 
 def test_a_bad_selector_is_refused_in_the_servers_words(api: Api, namespace: str) -> None:
-    answer = instance(Unavailable, list_pods(api, namespace, "a in b", soon()))
+    answer = instance(ReadFailure, list_pods(api, namespace, "a in b", soon()))
     assert "answered 400 (BadRequest): " in answer.message
 
 
@@ -200,5 +200,5 @@ def test_who_may_not_list_is_told(
     """Anonymous is forbidden; a wrong token has its test in `test_tls`."""
     with connect(cluster.write_kubeconfig(tmp_path / "k", "")) as api:
         answer = list_pods(api, namespace, "app=web", soon())
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, ReadFailure)
     assert 'User "system:anonymous" cannot list' in answer.message

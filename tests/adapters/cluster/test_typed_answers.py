@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.core.observation import ContainerRequests, Hpa, Pod, PodRequests, Scale, Unavailable
+from autoscaler.core.observation import ContainerRequests, Hpa, Pod, PodRequests, ReadFailure, Scale
 from autoscaler.core.spec import SOURCES, ConditionStatus, ScaleTargetRef
 from autoscaler.kubernetes import Api, Failure
 from autoscaler.kubernetes.api import MALFORMED, read_list
@@ -173,7 +173,7 @@ def check(value: object, *kinds: type) -> None:
         typed(value)
 
 
-class Answering:
+class AnswerPool:
     """Fits `Api`: each request has the answer that is next, the last one again and again."""
 
     def __init__(self, *answers: Any) -> None:
@@ -214,7 +214,7 @@ def pod(document: Any) -> None:
         pods = cache.pods("shop", "app=web") or ()
         assert [typed(one) for one in pods] == [*pods]
         refused(lambda: cache.apply(kind, document, "2"))  # noqa: B023 - called at once
-    listed = list_pods(Answering({"items": [document], "metadata": {}}).api, "shop", "", 9e9)
+    listed = list_pods(AnswerPool({"items": [document], "metadata": {}}).api, "shop", "", 9e9)
     check(listed[0] if isinstance(listed, tuple) and listed else None, Pod)
 
 
@@ -228,22 +228,22 @@ def workload(document: Any) -> None:
         read = ScalableResource(group, "v1", plural).built_in
         assert read is not None
         check(refused(lambda: read(document, None)), Scale)  # noqa: B023 - called at once
-    kinds = ScalableKinds(Answering({}).api)
-    cache = ScaleCache(Answering({}).api, kinds, ref, "shop", lambda: frozenset({("shop", "web")}))
+    kinds = ScalableKinds(AnswerPool({}).api)
+    cache = ScaleCache(AnswerPool({}).api, kinds, ref, "shop", lambda: frozenset({("shop", "web")}))
     cache.path(9e9)
     cache.begin()
     refused(lambda: cache.add([document]))
     cache.commit("1")
     for kind in ("MODIFIED", "DELETED"):
-        check(cache.cached("shop", "web"), Scale, Unavailable)
+        check(cache.cached("shop", "web"), Scale, ReadFailure)
         refused(lambda: cache.apply(kind, document, "2"))  # noqa: B023 - called at once
-    scales = Scales(Answering(SCALE, {"items": [document]}).api)
-    check(scales.read_annotated("shop", ref, 9e9), Scale, Unavailable)
+    scales = Scales(AnswerPool(SCALE, {"items": [document]}).api)
+    check(scales.read_annotated("shop", ref, 9e9), Scale, ReadFailure)
 
 
 def custom(definition: Any, document: Any = DEPLOYMENT) -> None:
     resource = ScalableResource("argoproj.io", "v1", "rollouts")
-    paths = read_paths(Answering(definition).api, resource, 9e9)
+    paths = read_paths(AnswerPool(definition).api, resource, 9e9)
     if not isinstance(paths, Failure):
         check(refused(lambda: paths.read(document, None)), Scale)
     assert definition is not DEFINITION or not isinstance(paths, Failure)
@@ -272,7 +272,7 @@ def lease(document: Any) -> None:
     refused(lambda: cache.add([document]))
     refused(lambda: cache.apply("MODIFIED", document, "2"))
     cache.commit("1")
-    read = Leases(Answering(document).api, "shop", "web").read(9e9)
+    read = Leases(AnswerPool(document).api, "shop", "web").read(9e9)
     seen.append(None if isinstance(read, Failure) else read)
     for one in seen:
         check(None if one is None else one.record, LeaseRecord)
@@ -281,7 +281,7 @@ def lease(document: Any) -> None:
 
 def group(document: Any, resources: Any = RESOURCES) -> None:
     ref = ScaleTargetRef("argoproj.io/v1", "Rollout", "web")
-    kinds = ScalableKinds(Answering(document, resources).api)
+    kinds = ScalableKinds(AnswerPool(document, resources).api)
     check(kinds.find(ref, 9e9), ScalableResource, Failure)
 
 
@@ -290,7 +290,7 @@ def resources(document: Any) -> None:
 
 
 def review(document: Any) -> None:
-    missing_rights(Answering(document).api, [], None, events=True, deadline=9e9)
+    missing_rights(AnswerPool(document).api, [], None, events=True, deadline=9e9)
 
 
 def failure(document: Any) -> None:
@@ -303,7 +303,7 @@ def failure(document: Any) -> None:
 
 def page(document: Any) -> None:
     taken: list[Any] = []
-    api = Answering(document, {"items": [], "metadata": {"resourceVersion": "1"}})
+    api = AnswerPool(document, {"items": [], "metadata": {"resourceVersion": "1"}})
     version = refused(lambda: read_list(lambda _: api.get(), taken.extend, {}, 1))
     assert version is None or isinstance(version, Failure | str)
 
@@ -369,4 +369,4 @@ def test_no_name_of_a_server_leads_a_path_elsewhere(name: str) -> None:
     named = json.loads(json.dumps(RESOURCES).replace("rollouts", name))
     versions = {"versions": [{"version": name}], "preferredVersion": {"version": name}}
     for answers in ((GROUP, named), (versions, RESOURCES)):
-        assert isinstance(ScalableKinds(Answering(*answers).api).find(ref, 9e9), Failure)
+        assert isinstance(ScalableKinds(AnswerPool(*answers).api).find(ref, 9e9), Failure)

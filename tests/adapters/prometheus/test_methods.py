@@ -9,14 +9,14 @@ import pytest
 from autoscaler.config.prometheus_connection import SigV4Settings
 from autoscaler.core.series import QueryFailure
 from autoscaler.lab.past.range_fetching import RangeReader
-from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix
+from autoscaler.lab.past.ranges import Grid, Matrix, RangeRequest
 from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import RequestFailure
 from tests.adapters.prometheus.reading import Observed, answered, ask, failed, query, reading
 from tests.adapters.prometheus.test_sigv4 import SECRET, assert_signed
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
 
-RANGE = AskedRange(Grid(15_000, 5_000), 113_333_333, 113_333_337)
+RANGE = RangeRequest(Grid(15_000, 5_000), 113_333_333, 113_333_337)
 MATRIX = {"status": "success", "data": {"resultType": "matrix", "result": []}}
 RBAC = "Forbidden (user=system:serviceaccount:shop:as, verb=create, resource=pods, subresource=)"
 

@@ -11,8 +11,8 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure
 from autoscaler.lab.past import range_fetching
-from autoscaler.lab.past.range_fetching import AnsweredPart, RangeReader
-from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix
+from autoscaler.lab.past.range_fetching import AnswerPart, RangeReader
+from autoscaler.lab.past.ranges import Grid, Matrix, RangeRequest
 from autoscaler.transport.answers import AnswerMemory
 from tests.adapters.prometheus.reading import Observed, reading
 from tests.worlds.prometheus import faults
@@ -23,7 +23,7 @@ from tests.worlds.prometheus.server import PrometheusServer
 GRID = Grid(15_000, 5_000)
 FIRST = 113_333_333
 """The number of an instant of the grid, at 1,700,000,000."""
-ASKED = AskedRange(GRID, FIRST, FIRST + 4)
+ASKED = RangeRequest(GRID, FIRST, FIRST + 4)
 
 
 def matrix(*result: object, kind: str = "matrix", **more: object) -> dict[str, object]:
@@ -51,17 +51,17 @@ def range_reading(url: str, **changes: object) -> Iterator[RangeReader]:
 
 
 def asked_at(
-    url: str, asked: AskedRange = ASKED, promql: str = "x", **changes: object
-) -> list[AnsweredPart]:
+    url: str, asked: RangeRequest = ASKED, promql: str = "x", **changes: object
+) -> list[AnswerPart]:
     with range_reading(url, **changes) as reader:
         return list(reader.parts(promql, asked))
 
 
-def failures(parts: Sequence[AnsweredPart]) -> list[str]:
+def failures(parts: Sequence[AnswerPart]) -> list[str]:
     return [part.answer.message for part in parts if isinstance(part.answer, QueryFailure)]
 
 
-def covered(parts: Sequence[AnsweredPart]) -> list[tuple[int, int]]:
+def covered(parts: Sequence[AnswerPart]) -> list[tuple[int, int]]:
     return [(part.begin, part.end) for part in parts]
 
 
@@ -126,7 +126,7 @@ def test_a_range_of_more_points_than_prometheus_gives_is_asked_in_parts(
     begin = grid.first_from(clock.wall() - 2 * count)
     statuses: list[str] = []
     with range_reading(prometheus_server.url, observer=Observed(statuses)) as reader:
-        parts = list(reader.parts("vector(7)", AskedRange(grid, begin, begin + count)))
+        parts = list(reader.parts("vector(7)", RangeRequest(grid, begin, begin + count)))
     assert statuses == ["200"] * 4
     assert sum(part.end - part.begin for part in parts) == count
     for part in parts:
@@ -144,7 +144,7 @@ def test_prometheus_refuses_more_points_by_the_words_that_are_looked_for(
     begin = grid.first_from(clock.wall() - 50_000)
     statuses: list[str] = []
     with range_reading(prometheus_server.url, observer=Observed(statuses)) as reader:
-        parts = list(reader.parts("vector(7)", AskedRange(grid, begin, begin + 12_000)))
+        parts = list(reader.parts("vector(7)", RangeRequest(grid, begin, begin + 12_000)))
     assert covered(parts) == [(begin, begin + 6_000), (begin + 6_000, begin + 12_000)]
     assert (failures(parts), statuses) == ([], ["400", "200", "200"])
 
@@ -153,7 +153,7 @@ def test_a_limit_of_samples_is_kept_to_by_smaller_parts(start_prometheus: StartP
     server = start_prometheus(flags=["--query.max-samples=1000"])
     grid = Grid(1_000, 0)
     begin = grid.first_from(clock.wall() - 50_000)
-    parts = asked_at(server.url, AskedRange(grid, begin, begin + 3_000), "vector(7)")
+    parts = asked_at(server.url, RangeRequest(grid, begin, begin + 3_000), "vector(7)")
     assert failures(parts) == []
     assert [part.end - part.begin for part in parts] == [750] * 4
 
@@ -162,7 +162,7 @@ def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
     with ScriptedServer(whole) as server:
         parts = asked_at(
             server.url,
-            AskedRange(GRID, FIRST, FIRST + 8_000),
+            RangeRequest(GRID, FIRST, FIRST + 8_000),
             memory=AnswerMemory(1 << 16, parsed=200 << 20),
         )
     assert failures(parts) == []
@@ -176,7 +176,7 @@ def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
 def test_a_limit_that_no_part_keeps_to_ends_the_query() -> None:
     refusal = answer(error("execution", "exceeded series limit"), "422 Unprocessable Entity")
     with ScriptedServer(refusal) as server:
-        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 64))
+        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 64))
         assert len(server.received) == 3
     assert covered(parts) == [(FIRST, FIRST + 64)]
     assert failures(parts)[0].endswith("exceeded series limit (even for 16 evaluations at once)")
@@ -185,7 +185,7 @@ def test_a_limit_that_no_part_keeps_to_ends_the_query() -> None:
 def test_a_wrong_query_is_asked_once(prometheus_server: PrometheusServer) -> None:
     """Its refusal holds for all of the range."""
     statuses: list[str] = []
-    asked = AskedRange(GRID, FIRST, FIRST + 30_000)
+    asked = RangeRequest(GRID, FIRST, FIRST + 30_000)
     parts = asked_at(prometheus_server.url, asked, "sum(", observer=Observed(statuses))
     assert (covered(parts), statuses) == ([(FIRST, FIRST + 30_000)], ["400"])
     assert "parse error: unclosed left parenthesis" in failures(parts)[0]
@@ -195,7 +195,7 @@ def test_a_wrong_query_is_asked_once(prometheus_server: PrometheusServer) -> Non
 
 # -- a server that fails -------------------------------------------------------------------------
 
-LONG = AskedRange(GRID, FIRST, FIRST + 40_000)
+LONG = RangeRequest(GRID, FIRST, FIRST + 40_000)
 """Four parts."""
 BROKEN = answer("broken", "500 Internal Server Error")
 
@@ -232,7 +232,7 @@ def test_after_three_failures_in_a_row_nothing_more_is_asked() -> None:
 
 def test_failures_between_answers_do_not_add_up() -> None:
     with ScriptedServer(BROKEN, BROKEN, whole, BROKEN, BROKEN, whole) as server:
-        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 80_000))
+        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 80_000))
         assert len(server.received) == len(parts) == 8
     assert len(failures(parts)) == 4
 
@@ -241,14 +241,14 @@ def test_a_server_that_is_asked_too_often_is_not_asked_more_often() -> None:
     """A 429 is no limit that smaller parts keep to: it is tried again, and then told."""
     busy = answer("rate limit exceeded", "429 Too Many Requests")
     with ScriptedServer(busy) as server:
-        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 64))
+        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 64))
         assert len(server.received) == 3
     assert covered(parts) == [(FIRST, FIRST + 64)]
 
 
 def test_a_server_that_is_too_slow_is_asked_for_less_and_then_left_alone() -> None:
     with ScriptedServer(faults.hang) as server, range_reading(server.url, timeout=0.2) as reader:
-        parts = list(reader.parts("x", AskedRange(GRID, FIRST, FIRST + 8_192)))
+        parts = list(reader.parts("x", RangeRequest(GRID, FIRST, FIRST + 8_192)))
         others = list(reader.parts("y", ASKED))
         assert len(server.received) == 4
     assert covered(parts) == [(FIRST, FIRST + 8_192)]
@@ -260,7 +260,7 @@ def test_a_server_that_is_too_slow_is_asked_for_less_and_then_left_alone() -> No
 
 def test_what_is_slow_is_answered_by_an_eighth() -> None:
     with ScriptedServer(faults.hang, whole) as server:
-        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 800), timeout=0.5)
+        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 800), timeout=0.5)
     assert failures(parts) == []
     assert [part.end - part.begin for part in parts] == [100] * 8
 

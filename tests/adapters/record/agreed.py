@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autoscaler.config.comparison import FieldChange
 from autoscaler.persistence.record import DirectoryRecord
-from autoscaler.persistence.record.agreement import Agreement, Stretch
+from autoscaler.persistence.record.agreement import Agreement, AgreementInterval
 from autoscaler.persistence.record.file import open_file
 from tests.core.builders import BASE
 
@@ -18,20 +18,20 @@ NOT_COMPARED = Agreement.NOT_COMPARED
 
 def stretch(
     begin: float, seconds: float, kind: Agreement = EQUAL, *, why: str = "for a reason"
-) -> Stretch:
+) -> AgreementInterval:
     """Return a stretch that begins so many seconds after BASE."""
     begin, end = BASE + begin, BASE + begin + seconds
     if kind is DIFFERENT:
-        return Stretch(begin, end, kind, 9, 8, (FIELD,))
-    return Stretch(begin, end, kind, why=why if kind is NOT_COMPARED else "")
+        return AgreementInterval(begin, end, kind, 9, 8, (FIELD,))
+    return AgreementInterval(begin, end, kind, why=why if kind is NOT_COMPARED else "")
 
 
 def kept(
-    directory: Path, *rows: Stretch | tuple[str, Stretch], cluster: str = ""
+    directory: Path, *rows: AgreementInterval | tuple[str, AgreementInterval], cluster: str = ""
 ) -> DirectoryRecord:
     """Write stretches, of `WEB` where no target is named, and return the record."""
-    named: Iterable[tuple[str, Stretch]] = (
-        (WEB, row) if isinstance(row, Stretch) else row for row in rows
+    named: Iterable[tuple[str, AgreementInterval]] = (
+        (WEB, row) if isinstance(row, AgreementInterval) else row for row in rows
     )
     with closing(open_file(directory, BASE, print, cluster=cluster)) as file:
         file.write_agreement(named)

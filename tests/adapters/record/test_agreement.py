@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from autoscaler.persistence.record import DirectoryRecord, Limits
-from autoscaler.persistence.record.agreement import DAY, DifferingReading, KindTotal, Stretch
+from autoscaler.persistence.record.agreement import (
+    DAY,
+    AgreementInterval,
+    DifferingReading,
+    KindTotal,
+)
 from autoscaler.persistence.record.file import SCHEMA
 from autoscaler.persistence.record.rows import RecordError
 from tests.adapters.record.agreed import (
@@ -69,7 +74,7 @@ def test_a_stretch_that_continues_is_one(tmp_path: Path) -> None:
 
 def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
     reading = DifferingReading("queue", 1000, 2500)
-    longest = Stretch(BASE + 100, BASE + 190, DIFFERENT, 9, 7, (FIELD,), (reading,))
+    longest = AgreementInterval(BASE + 100, BASE + 190, DIFFERENT, 9, 7, (FIELD,), (reading,))
     record = kept(
         tmp_path,
         *(stretch(0, 10, DIFFERENT), longest, stretch(200, 40, DIFFERENT)),

@@ -19,7 +19,7 @@ from autoscaler.daemon.recording import Recorder
 from autoscaler.persistence import sqlite_files
 from autoscaler.persistence.codec import is_same
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
-from autoscaler.persistence.record.rows import Lapse, RecordError, Standing
+from autoscaler.persistence.record.rows import Lapse, LastState, RecordError
 from tests.adapters.record.recording import QUICK, WEB, Time, decided, plain, running, until, values
 from tests.adapters.store.opening import Sayings
 from tests.core.builders import BASE, average, external, spec
@@ -120,13 +120,13 @@ def test_a_state_is_dated_over_restarts_and_changes_within_it(tmp_path: Path) ->
                 row = decided(seconds=at + seconds)._replace(state=state)
                 writer.put(row)
                 writer.put(row._replace(target=api))
-    assert record.standings() == dict.fromkeys((WEB, api), Standing("ok", BASE + 30))
+    assert record.standings() == dict.fromkeys((WEB, api), LastState("ok", BASE + 30))
     time = Time()
     time.now = BASE + 200
     with running(tmp_path, time=time) as writer:
         writer.retain([WEB])
         writer.put(plain(200, 1))
-    assert record.standings() == {WEB: Standing("ok", BASE + 30)}
+    assert record.standings() == {WEB: LastState("ok", BASE + 30)}
 
 
 def test_a_target_that_is_no_longer_configured_is_removed(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ _SHORT = re.compile(r"^SCAN (sqlite_schema|targets|runs|open|CONSTANT ROW)\b")
 """What may be read as a whole: as many rows as there are targets, and starts of the daemon."""
 
 
-class Explained(sqlite3.Connection):
+class ExplanationPanel(sqlite3.Connection):
     """Keeps how each statement is carried out."""
 
     plans: list[tuple[str, str]] = []  # noqa: RUF012 - sqlite3 makes the connection
@@ -223,7 +223,9 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 writer.put(decided(seconds=15.0 * number, target=name))
                 writer.put(plain(15.0 * number + 1, number, name))
     monkeypatch.setattr(
-        sqlite_files, "_read_only", lambda path, **_: sqlite3.connect(path, factory=Explained)
+        sqlite_files,
+        "_read_only",
+        lambda path, **_: sqlite3.connect(path, factory=ExplanationPanel),
     )
     record = DirectoryRecord(tmp_path)
     at = record.change_at(WEB, BASE + 300)
@@ -238,7 +240,7 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     record.targets()
     record.standings()
     record.lapses(WEB, BASE, BASE + 900)
-    plans = Explained.plans
+    plans = ExplanationPanel.plans
     assert len(plans) > 15
     assert [one for one in plans if "SCAN" in one[1] and not _SHORT.match(one[1])] == []
     assert [one for one in plans if "TEMP B-TREE" in one[1]] == []

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from autoscaler.core.history import (
-    Between,
     Condition,
     Contention,
     History,
+    IntegerBounds,
     PendingWrite,
     Recommendation,
     ScaleEvent,
@@ -37,7 +37,7 @@ def any_of(kind: Any) -> st.SearchStrategy[Any]:
     origin, args = get_origin(kind), get_args(kind)
     if origin is Annotated:
         mark = args[1]
-        return st.integers(mark.least, mark.most) if isinstance(mark, Between) else _instants
+        return st.integers(mark.least, mark.most) if isinstance(mark, IntegerBounds) else _instants
     if origin in {Union, UnionType}:
         return st.one_of([any_of(one) for one in args])
     if origin is tuple:

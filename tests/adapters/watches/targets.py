@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.observation import Pod, ReadFailure, Scale
 from autoscaler.core.spec import (
     ExternalMetric,
     HorizontalPodAutoscalerSpec,
@@ -116,14 +116,14 @@ def await_scale(
     watched: WatchedCluster,
     namespace: str,
     ref: ScaleTargetRef | str,
-    wanted: Callable[[Scale | Unavailable | None], bool],
+    wanted: Callable[[Scale | ReadFailure | None], bool],
     seconds: float = 20.0,
-) -> Scale | Unavailable | None:
+) -> Scale | ReadFailure | None:
     named = deployment_ref(ref) if isinstance(ref, str) else ref
     return eventually(lambda: watched.cached_scale(namespace, named), wanted, seconds)
 
 
-def has_count(count: int, seen: Scale | Unavailable | None) -> bool:
+def has_count(count: int, seen: Scale | ReadFailure | None) -> bool:
     return isinstance(seen, Scale) and seen.spec_replicas == count
 
 

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.core.observation import ReadFailure, Scale, UncheckedControl
 from autoscaler.kubernetes import Api
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, ListedAutoscalers
 from tests.adapters.watches.targets import (
@@ -124,7 +124,7 @@ def test_nothing_is_decided_before_they_are_known(watch: Watch) -> None:
     eventually(lambda: server.count("watch"), bool)
     eventually(lambda: watched._autoscaler_watches.watches()[0].reason, bool)
     assert not watched.wait_synced(clock.monotonic() + 0.2)
-    assert watched.cached_scale("shop", WEB) == Unavailable(
+    assert watched.cached_scale("shop", WEB) == ReadFailure(
         'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet: '
         f"the API server {server.url} answered 500 (InternalError): no leader"
     )
@@ -144,7 +144,7 @@ def test_the_last_list_stands_while_the_watch_is_broken(watch: Watch, fault: Ans
     server.autoscalers.lists[0] = fault
     server.autoscalers.send(gone())
     eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 4)
-    refused = Unchecked("horizontalpodautoscalers is forbidden", known=HAND_MADE)
+    refused = UncheckedControl("horizontalpodautoscalers is forbidden", known=HAND_MADE)
     seen = watched.cached_controller("shop", WEB)
     assert seen == (refused if fault is FORBIDDEN else HAND_MADE)
     assert isinstance(watched.cached_scale("shop", WEB), Scale)
@@ -175,7 +175,7 @@ def test_each_namespace_has_its_own_rights(
     with watching(limited, [target(shop, "web") for shop in shops], notes=notes) as watched:
         assert watched.cached_controller(shops[0], WEB) == HAND_MADE
         seen = watched.cached_controller(shops[1], WEB)
-        assert isinstance(seen, Unchecked)
+        assert isinstance(seen, UncheckedControl)
         assert f'in the namespace "{shops[1]}"' in seen.message
         assert seen.known is None
         # Nobody waits for what may not be known.
@@ -189,7 +189,7 @@ def test_each_namespace_has_its_own_rights(
 
 def _plan(
     api: Api, namespaces: list[str]
-) -> tuple[list[str | Unchecked | None], list[str], list[str]]:
+) -> tuple[list[str | UncheckedControl | None], list[str], list[str]]:
     """Return who controls, what the observer was told, and what is forbidden."""
     notes: list[str] = []
     others = ListedAutoscalers(api, namespaces, Noting(notes))
@@ -205,7 +205,7 @@ def test_a_plan_lists_them_once(
     found, told, notes = _plan(limited, shops)
     assert told == []
     assert len(notes) == 1
-    assert isinstance(found[0], Unchecked)
+    assert isinstance(found[0], UncheckedControl)
     assert found[0].message in notes[0]
     assert found[1] == HAND_MADE
     assert notes[0].startswith(
@@ -219,7 +219,7 @@ def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
     server, api = script(listed("7"))
     server.autoscalers.lists[0] = failure(503, "ServiceUnavailable", "starting")
     found, notes, _ = _plan(api, ["a", "b", "c"])
-    assert all(isinstance(one, Unchecked) for one in found)
+    assert all(isinstance(one, UncheckedControl) for one in found)
     assert (len(found), len(notes), server.autoscalers.asked) == (3, 1, ["list"])
 
 
@@ -241,7 +241,7 @@ def test_a_watch_that_ends_by_a_defect_begins_again(
     server.autoscalers.lists[0] = listed("11", autoscaler("by-hand"))
     server.autoscalers.send(event("DELETED", autoscaler("other")))
     eventually(lambda: notes, bool)
-    faulty = Unchecked("by a fault of the autoscaler", known=HAND_MADE)
+    faulty = UncheckedControl("by a fault of the autoscaler", known=HAND_MADE)
     assert watched.cached_controller("shop", WEB) == faulty
     eventually(lambda: server.autoscalers.count("list"), lambda count: count == 2)
     server.autoscalers.send(event("DELETED", autoscaler("by-hand")))

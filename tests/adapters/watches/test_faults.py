@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import Written
+from autoscaler.core.writes import AcceptedWrite
 from autoscaler.kubernetes import WatchedCluster
 from tests.adapters.watches.targets import (
     BROKEN,
@@ -42,10 +42,10 @@ from tests.worlds.cluster.watch_script import (
 )
 
 
-def _write(watched: WatchedCluster, replicas: int) -> Written:
+def _write(watched: WatchedCluster, replicas: int) -> AcceptedWrite:
     decided_on = Scale(1, 1, "app=web", "7")
     outcome = watched.write_scale("shop", WEB, decided_on, replicas, clock.monotonic() + 20)
-    assert isinstance(outcome, Written)
+    assert isinstance(outcome, AcceptedWrite)
     return outcome
 
 
@@ -70,10 +70,10 @@ def test_what_the_watch_knows_is_not_undone_by_our_write(watch: Watch) -> None:
     writer.start()
     eventually(lambda: server.count("PUT"), bool)
     server.send(event("MODIFIED", deployment("20", 5)), event("DELETED", deployment("21", 5)))
-    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, ReadFailure))
     server.before_put.set()
     writer.join()
-    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+    assert isinstance(watched.cached_scale("shop", WEB), ReadFailure)
 
 
 def test_a_list_that_is_older_than_our_write_does_not_undo_it(watch: Watch) -> None:
@@ -123,7 +123,7 @@ def test_after_410_everything_is_listed_anew(watch: Watch, by: str) -> None:
     else:
         server.send(gone())
     await_count(watched, 3)
-    assert isinstance(watched.cached_scale("shop", deployment_ref("old")), Unavailable)
+    assert isinstance(watched.cached_scale("shop", deployment_ref("old")), ReadFailure)
     assert scale_of(watched, "shop", "new").spec_replicas == 2
     eventually(lambda: server.count("watch 30"), bool)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
+from autoscaler.core.writes import FIELD_MANAGER, AcceptedWrite, WriteConflict
 from autoscaler.kubernetes import Api, Scales, UncachedCluster
 from autoscaler.kubernetes.discovery import annotations_of, manager_of
 from tests.adapters.watches.targets import (
@@ -107,7 +107,9 @@ def test_a_zero_of_ours_is_told_from_one_by_hand(
 
     def write(count: int) -> None:
         read = instance(Scale, scales.read(shop, WEB, clock.monotonic() + 5))
-        written = instance(Written, scales.write(shop, WEB, read, count, clock.monotonic() + 5))
+        written = instance(
+            AcceptedWrite, scales.write(shop, WEB, read, count, clock.monotonic() + 5)
+        )
         assert written.scale.spec_replicas == count
 
     for count in (0, 4, 0):
@@ -125,7 +127,7 @@ def test_a_zero_over_another_change_is_a_conflict(
     scales = Scales(lone_api)
     read = instance(Scale, scales.read(shop, WEB, clock.monotonic() + 5))
     set_count(lone_cluster, f"{manifests.deployments(shop)}/web/scale", 5, "kubectl")
-    outcome = instance(Superseded, scales.write(shop, WEB, read, 0, clock.monotonic() + 5))
+    outcome = instance(WriteConflict, scales.write(shop, WEB, read, 0, clock.monotonic() + 5))
     assert outcome.scale.spec_replicas == 5
 
 
@@ -145,7 +147,7 @@ def test_the_manager_of_a_custom_count_is_told(
         await_scale(watched, shop, crew, lambda seen: has_count(6, seen))
         assert scale_of(watched, shop, crew).replicas_by == "boatswain"
         seen = scale_of(watched, shop, crew)
-        instance(Written, Scales(lone_api).write(shop, crew, seen, 0, clock.monotonic() + 5))
+        instance(AcceptedWrite, Scales(lone_api).write(shop, crew, seen, 0, clock.monotonic() + 5))
         await_scale(watched, shop, crew, lambda seen: has_count(0, seen))
         # The API server keeps no manager of a zero in a custom resource, and applies none there.
         assert scale_of(watched, shop, crew).replicas_by == ""
@@ -230,7 +232,9 @@ def test_they_stay_after_our_own_write(cluster: ClusterUnderTest, api: Api, name
     with watching(api, [target(namespace, "web")]) as watched:
         for count in (2, 3, 4):
             scale = scale_of(watched, namespace, "web")
-            assert isinstance(watched.write_scale(namespace, WEB, scale, count, soon()), Written)
+            assert isinstance(
+                watched.write_scale(namespace, WEB, scale, count, soon()), AcceptedWrite
+            )
             after = scale_of(watched, namespace, "web")
             assert (after.spec_replicas, after.annotations) == (count, PAUSED)
     assert cluster.get(path).body["spec"]["replicas"] == 4
@@ -251,7 +255,7 @@ def test_they_are_asked_for_while_the_first_list_is_not_there(watch: Watch) -> N
 def test_nothing_is_decided_while_they_cannot_be_read(script: Script) -> None:
     server, api = script(Answer(body=deployment("7", 1)), Answer(body={"items": [{}]}))
     scale = UncachedCluster(api).read_scale("shop", WEB, clock.monotonic() + 1)
-    assert scale == Unavailable(f"the API server {api.server} sent no list of deployments")
+    assert scale == ReadFailure(f"the API server {api.server} sent no list of deployments")
     assert server.count("list") == 2
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.core.observation import ReadFailure, Scale, UncheckedControl
 from autoscaler.kubernetes import Api, WatchedCluster, watch_scopes
 from autoscaler.kubernetes.reflector import WatchState
 from autoscaler.kubernetes.watch_requests import WatchTimings
@@ -62,7 +62,7 @@ def refused_as(server: WatchScript, *answers: Answer) -> None:
 def is_blocked(watched: WatchedCluster, namespace: str = "shop") -> bool:
     """Tell whether nothing is decided there, since an API server may have just started."""
     seen = watched.cached_scale(namespace, WEB)
-    return isinstance(seen, Unavailable) and "nothing is decided here before" in seen.message
+    return isinstance(seen, ReadFailure) and "nothing is decided here before" in seen.message
 
 
 @pytest.mark.parametrize("refusal", [FORBIDDEN, UNKNOWN], ids=["403", "404"])
@@ -71,7 +71,7 @@ def test_a_refusal_that_passes_lets_nothing_be_decided(watch: Watch, refusal: An
         pace=LASTING, synced=False, autoscalers=[*[refusal] * 6, listed("9", autoscaler("by-hand"))]
     )
     until = clock.monotonic() + 20
-    while isinstance(watched.cached_scale("shop", WEB), Unavailable):
+    while isinstance(watched.cached_scale("shop", WEB), ReadFailure):
         assert clock.monotonic() < until
     assert watched.cached_controller("shop", WEB) == HAND_MADE
     assert isinstance(watched.cached_scale("shop", WEB), Scale)
@@ -85,7 +85,7 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(watch: Watch) -> N
     _, watched, _ = watch(pace=pace, synced=False, autoscalers=[FORBIDDEN])
     began = clock.wall()
     eventually(lambda: is_blocked(watched), bool)
-    seen = instance(Unavailable, watched.cached_scale("shop", WEB))
+    seen = instance(ReadFailure, watched.cached_scale("shop", WEB))
     sentence, at = seen.message.rsplit(" ", 1)
     assert sentence == (
         f"the list of {NAME} is not there yet: horizontalpodautoscalers is forbidden; an API "
@@ -94,7 +94,7 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(watch: Watch) -> N
     )
     after = datetime.fromisoformat(at).timestamp() - began
     assert abs(after - pace.first_refusal_confirmed_after) < 3
-    assert watched.cached_controller("shop", WEB) == Unchecked(
+    assert watched.cached_controller("shop", WEB) == UncheckedControl(
         "horizontalpodautoscalers is forbidden"
     )
 
@@ -108,7 +108,7 @@ def test_a_refusal_that_lasts_is_believed_and_told(watch: Watch) -> None:
     await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
     assert GRACE <= clock.monotonic() - began < GRACE + 2
     assert notes == [f"{NAME} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"]
-    assert watched.cached_controller("shop", WEB) == Unchecked(
+    assert watched.cached_controller("shop", WEB) == UncheckedControl(
         "horizontalpodautoscalers is forbidden"
     )
 
@@ -240,13 +240,13 @@ ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_confirmed_after
 
 
 def last_known(watched: WatchedCluster, namespace: str) -> str | None:
-    seen = instance(Unchecked, watched.cached_controller(namespace, WEB))
+    seen = instance(UncheckedControl, watched.cached_controller(namespace, WEB))
     return seen.known
 
 
 def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
     seen = watched.cached_scale(namespace, WEB)
-    return isinstance(seen, Unavailable) and "is not there yet" in seen.message
+    return isinstance(seen, ReadFailure) and "is not there yet" in seen.message
 
 
 def test_what_was_known_of_it_is_forgotten(watch: Watch) -> None:

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.observation import Pod, ReadFailure, Scale
 from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
-from autoscaler.core.writes import Superseded, Written
+from autoscaler.core.writes import AcceptedWrite, WriteConflict
 from autoscaler.kubernetes import Api, Scales, WatchedCluster, list_pods
 from tests.adapters.watches.targets import (
     QUICK,
@@ -36,7 +36,7 @@ _EXPRESSIONS = [
 ]
 
 
-def _unattributed(scale: Scale | Unavailable | None) -> Scale | Unavailable | None:
+def _unattributed(scale: Scale | ReadFailure | None) -> Scale | ReadFailure | None:
     """Return what GET scale tells: all but who set the count, and how often the spec changed."""
     return replace(scale, replicas_by="", generation=0) if isinstance(scale, Scale) else scale
 
@@ -135,12 +135,12 @@ def test_a_custom_resource_without_a_count_is_read_directly(
     cluster.create(path, crew | {"spec": {}})
     with watching(api, [target(namespace, CREW)]) as watched:
         assert watched.cached_scale(namespace, CREW) is None
-        assert isinstance(watched.read_scale(namespace, CREW, soon()), Unavailable)
+        assert isinstance(watched.read_scale(namespace, CREW, soon()), ReadFailure)
 
 
 def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
     path = manifests.deployments(namespace)
-    missing = Unavailable(f'deployments.apps "web" not found in namespace "{namespace}"')
+    missing = ReadFailure(f'deployments.apps "web" not found in namespace "{namespace}"')
     with watching(api, [target(namespace, "web")]) as watched:
         assert watched.cached_scale(namespace, WEB) == missing
         assert watched.read_scale(namespace, WEB, soon()) == missing
@@ -163,11 +163,11 @@ def test_what_a_write_finds_is_at_hand_at_once(
         for count in range(2, 12):
             scale = scale_of(watched, namespace, "web")
             outcome = watched.write_scale(namespace, WEB, scale, count, soon())
-            assert isinstance(outcome, Written), outcome
+            assert isinstance(outcome, AcceptedWrite), outcome
             assert scale_of(watched, namespace, "web").spec_replicas == count
         scale = scale_of(watched, namespace, "web")
         cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 4}})
-        assert isinstance(watched.write_scale(namespace, WEB, scale, 9, soon()), Superseded)
+        assert isinstance(watched.write_scale(namespace, WEB, scale, 9, soon()), WriteConflict)
         assert scale_of(watched, namespace, "web").spec_replicas == 4
 
 
@@ -181,7 +181,7 @@ def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) ->
             assert watch_threads() == ["watch Deployment.apps"]
             assert scale_of(watched, one, "web").spec_replicas == 1
             assert scale_of(watched, other, "web").spec_replicas == 2
-            assert isinstance(watched.cached_scale(other, deployment_ref("alone")), Unavailable)
+            assert isinstance(watched.cached_scale(other, deployment_ref("alone")), ReadFailure)
             # It is nobody's target: the watch does not keep it.
             assert watched.cached_scale(one, deployment_ref("alone")) is None
         assert watch_threads() == []

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.kubernetes import Api, watched_cluster
 from tests.adapters.watches.targets import (
     BROKEN,
@@ -61,8 +61,8 @@ def test_a_watch_that_stays_broken_is_not_trusted(watch: Watch) -> None:
     server.lists = deque([BROKEN])
     server.send(RESET)
     assert isinstance(watched.cached_scale("shop", WEB), Scale)
-    seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
-    assert isinstance(seen, Unavailable)
+    seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, ReadFailure))
+    assert isinstance(seen, ReadFailure)
     before, _, after = seen.message.partition(" is broken since ")
     assert before == 'the watch of Deployment.apps in namespace "shop"'
     assert after[10] == "T"
@@ -84,8 +84,8 @@ def test_a_mirror_that_is_listed_anew_for_long_is_not_trusted(watch: Watch) -> N
     server.page_gate.clear()
     watched.set_targets([target("shop", "web"), target("shop", "new")])
     eventually(lambda: server.count("list next"), bool)
-    seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
-    assert isinstance(seen, Unavailable)
+    seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, ReadFailure))
+    assert isinstance(seen, ReadFailure)
     assert seen.message.endswith(": it is being listed anew")
     server.page_gate.set()
     await_count(watched, 6)
@@ -112,7 +112,7 @@ def test_pods_of_a_broken_watch_are_listed_directly(watch: Watch) -> None:
     await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
 
 
-class Stopped:
+class StoppedError:
     """The clock of a process that is stopped: it jumps where a test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_after_a_stop_nothing_counts_before_it_is_listed_anew(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does what the watch still brings from before; the log says why."""
-    stopped = Stopped(monkeypatch)
+    stopped = StoppedError(monkeypatch)
     again = listed("8", deployment("8", 8), more="next")
     server, watched, notes = watch(
         listed("7", deployment("7", 8)), again, listed("9", deployment("9", 10))
@@ -135,11 +135,11 @@ def test_after_a_stop_nothing_counts_before_it_is_listed_anew(
     server.page_gate.clear()
     stopped.now += 18.0
     seen = watched.cached_scale("shop", WEB)
-    assert isinstance(seen, Unavailable)
+    assert isinstance(seen, ReadFailure)
     assert re.match(NOT_LISTED, f"FailedGetScale: {seen.message}")
     assert seen.message.endswith("for 18 s")
     watched.wait_current(clock.monotonic() + 0.05)
-    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+    assert isinstance(watched.cached_scale("shop", WEB), ReadFailure)
     server.page_gate.set()
     watched.wait_current(clock.monotonic() + 20.0)
     seen = watched.cached_scale("shop", WEB)
@@ -154,7 +154,7 @@ def test_after_a_stop_pods_are_listed_directly(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until the watch has listed them anew, with the selectors of the scales that are known."""
-    stopped = Stopped(monkeypatch)
+    stopped = StoppedError(monkeypatch)
     server, watched, _ = watch(
         listed("7", deployment("7", 8)), targets=[target("shop", "web", pods=True)]
     )
@@ -163,7 +163,7 @@ def test_after_a_stop_pods_are_listed_directly(
     server.lists = deque([BROKEN])
     stopped.now += 18.0
     assert watched.cached_pods("shop", "app=web") is None
-    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+    assert isinstance(watched.cached_scale("shop", WEB), ReadFailure)
     assert watched._selectors() == {"shop": frozenset({"app=web"})}
     server.lists = deque([listed("9", deployment("9", 8))])
     await_pods(watched, "shop", "app=web", lambda pods: pods == ())
@@ -173,7 +173,7 @@ def test_after_a_stop_the_other_autoscalers_are_listed_anew_too(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that was made meanwhile controls the target: nothing is decided before that is known."""
-    stopped = Stopped(monkeypatch)
+    stopped = StoppedError(monkeypatch)
     rival = listed("3", autoscaler("rival"))
     server, watched, _ = watch(autoscalers=[listed("1"), listed("3", more="next"), rival])
     watched.attend()
@@ -181,7 +181,7 @@ def test_after_a_stop_the_other_autoscalers_are_listed_anew_too(
     stopped.now += 3600.0
     watched.wait_current(clock.monotonic() + 0.5)
     seen = watched.cached_scale("shop", WEB)
-    assert isinstance(seen, Unavailable)
+    assert isinstance(seen, ReadFailure)
     assert seen.message.startswith("HorizontalPodAutoscaler.autoscaling")
     server.autoscalers.page_gate.set()
     watched.wait_current(clock.monotonic() + 20.0)
@@ -193,7 +193,7 @@ def test_one_list_that_keeps_failing_after_a_stop_delays_no_sync_for_long(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is waited for in the first seconds; later only its own targets are blocked."""
-    stopped = Stopped(monkeypatch)
+    stopped = StoppedError(monkeypatch)
     monkeypatch.setattr(watched_cluster, "LISTED_WITHIN_SECONDS", 0.1, raising=False)
     server, watched, _ = watch(listed("7", deployment("7", 8)))
     watched.attend()
@@ -203,7 +203,7 @@ def test_one_list_that_keeps_failing_after_a_stop_delays_no_sync_for_long(
     for _ in range(3):
         watched.wait_current(clock.monotonic() + 3.0)
     assert clock.monotonic() - begun < 3.0
-    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+    assert isinstance(watched.cached_scale("shop", WEB), ReadFailure)
 
 
 def test_a_restart_of_the_api_server_loses_nothing(
@@ -215,7 +215,7 @@ def test_a_restart_of_the_api_server_loses_nothing(
         await_pods(watched, shop, "app=web", lambda pods: not pods)
         lone_plane.stop_apiserver(grace=0)
         assert scale_of(watched, shop, "web").spec_replicas == 3
-        await_scale(watched, shop, "web", lambda seen: isinstance(seen, Unavailable))
+        await_scale(watched, shop, "web", lambda seen: isinstance(seen, ReadFailure))
         assert watched.cached_pods(shop, "app=web") is None
         lone_plane.start_apiserver()
         lone_cluster.patch(f"{manifests.deployments(shop)}/web/scale", {"spec": {"replicas": 5}})

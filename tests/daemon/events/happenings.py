@@ -6,13 +6,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from autoscaler.core.decision import Decision, Event, ForeignChange
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.events import EventPace, EventReporter
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
-from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences, Sent
+from autoscaler.kubernetes.events import (
+    EventOutcome,
+    EventResult,
+    Events,
+    InvolvedObject,
+    Occurrences,
+)
 from autoscaler.telemetry.metrics import EventCounts
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe
@@ -33,7 +39,7 @@ def decision(
     *events: Event, at: float = 0.0, uid: str | None = UID, foreign: ForeignChange | None = None
 ) -> Decision:
     """Return a decision ``at`` seconds after BASE; the scale is not known where ``uid`` is None."""
-    scale = Unavailable("no answer") if uid is None else Scale(3, 3, "app=web", "7", uid)
+    scale = ReadFailure("no answer") if uid is None else Scale(3, 3, "app=web", "7", uid)
     return replace(_CALM, events=events, time=BASE + at, scale=scale, foreign=foreign)
 
 
@@ -53,13 +59,16 @@ def result(
 class Notebook(Events):
     """Takes Events down instead of sending them; ``fate`` tells what becomes of each."""
 
-    def __init__(self, fate: Callable[[Occurrences], Sent] = lambda _: Sent(Fate.WRITTEN)) -> None:
+    def __init__(
+        self,
+        fate: Callable[[Occurrences], EventResult] = lambda _: EventResult(EventOutcome.WRITTEN),
+    ) -> None:
         self.fate = fate
         self.written: list[tuple[str, str, int]] = []
         """Namespace, message and count of what was tried."""
         self.told: list[tuple[str, str, str]] = []
         """Type, reason and message of it."""
-        self.involved: list[Involved] = []
+        self.involved: list[InvolvedObject] = []
         self.counts = EventCounts()
         """As of the reporter of `told_of`."""
         self.gate = threading.Event()
@@ -67,7 +76,7 @@ class Notebook(Events):
         self.gate.set()
         self.reached = threading.Event()
 
-    def write(self, happened: Occurrences, deadline: float) -> Sent:  # noqa: ARG002 - the shape
+    def write(self, happened: Occurrences, deadline: float) -> EventResult:  # noqa: ARG002 - the shape
         self.reached.set()
         self.gate.wait(30)
         self.written.append((happened.involved.namespace, happened.message, happened.count))
@@ -83,7 +92,7 @@ def reporting(
     pace: EventPace = QUICK,
     notes: list[str] | None = None,
     gate: WriteGate = ALWAYS_OPEN,
-    pod: Involved | None = None,
+    pod: InvolvedObject | None = None,
 ) -> Iterator[EventReporter]:
     """Run a reporter; at the end of the block nothing of it is left."""
     said = [] if notes is None else notes

@@ -9,11 +9,11 @@ import pytest
 from autoscaler.core.decision import Event
 from autoscaler.daemon import events
 from autoscaler.daemon.events import Correlator
-from autoscaler.kubernetes.events import Involved, Occurrences
+from autoscaler.kubernetes.events import InvolvedObject, Occurrences
 from tests.core.builders import BASE
 from tests.daemon.events.happenings import FAILED, RESCALED, UID
 
-WEB = Involved("apps/v1", "Deployment", "shop", "web", UID)
+WEB = InvolvedObject("apps/v1", "Deployment", "shop", "web", UID)
 HOURS = 3600.0
 
 
@@ -47,12 +47,12 @@ def test_the_same_again_raises_the_count(correlator: Correlator) -> None:
         (WEB, RESCALED),
         (WEB, Event("Warning", FAILED.reason, "another")),
         (WEB, Event("Normal", FAILED.reason, FAILED.message)),
-        (Involved("apps/v1", "Deployment", "shop", "web", "other"), FAILED),
+        (InvolvedObject("apps/v1", "Deployment", "shop", "web", "other"), FAILED),
     ],
     ids=["reason", "message", "type", "an object of the same name"],
 )
 def test_what_differs_is_another_event(
-    correlator: Correlator, involved: Involved, event: Event
+    correlator: Correlator, involved: InvolvedObject, event: Event
 ) -> None:
     """Each has a count of its own."""
     correlator.take(WEB, FAILED, BASE, 0.0)
@@ -87,7 +87,9 @@ def test_a_warning_of_every_sync_does_not_flood(correlator: Correlator) -> None:
         correlator.take(WEB, FAILED, BASE + sync * 15, sync * 15.0)
         written += [one.count for one in requests(correlator)]
         if sync == 100:  # it takes nothing from another object
-            correlator.take(Involved("apps/v1", "Deployment", "shop", "api"), FAILED, BASE, 1500.0)
+            correlator.take(
+                InvolvedObject("apps/v1", "Deployment", "shop", "api"), FAILED, BASE, 1500.0
+            )
             assert [one.involved.name for one in requests(correlator)] == ["api"]
     assert written[:25] == list(range(1, 26))
     assert len(written) == pytest.approx(25 + 24 * HOURS / 300, abs=2)
@@ -130,7 +132,7 @@ def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time(correlator: 
     """The drop is counted, costs the object nothing, and the count goes on."""
     everything = events._MOST_WAITING
     for number in range(everything):
-        involved = Involved("apps/v1", "Deployment", "shop", f"web-{number}")
+        involved = InvolvedObject("apps/v1", "Deployment", "shop", f"web-{number}")
         correlator.take(involved, FAILED, BASE, 0.0)
     correlator.take(WEB, FAILED, BASE, 0.0)
     assert (correlator.waiting, correlator.dropped) == (everything, 1)
@@ -146,7 +148,9 @@ def test_memory_is_bounded(
 
     def take(first: int, last: int) -> int:
         for number in range(first, last):
-            involved = Involved("apps/v1", "Deployment", "shop", f"web-{number}", f"{number:036}")
+            involved = InvolvedObject(
+                "apps/v1", "Deployment", "shop", f"web-{number}", f"{number:036}"
+            )
             correlator.take(involved, Event("Warning", "R", f"m{number}"), BASE, 0.0)
         requests(correlator)
         gc.collect()

@@ -13,11 +13,11 @@ from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.observation import Gap, GapKind
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason, WriteConflict, WriteFailure
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventPace, EventReporter, _QueuedEvents
 from autoscaler.kubernetes.election import WriteGate
-from autoscaler.kubernetes.events import Fate, Involved, Occurrences, Sent
+from autoscaler.kubernetes.events import EventOutcome, EventResult, InvolvedObject, Occurrences
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.transport import Observer
@@ -93,11 +93,11 @@ class Gate(WriteGate):
 def test_a_follower_tells_nothing() -> None:
     """Neither of a write that it leaves to the leader, nor of what the leader sees as well."""
     assert told_of(result(FAILED, foreign=BY_KUBECTL), gate=Gate()).written == []
-    left = result(RESCALED, write=NotWritten(NotWrittenReason.NOT_LEADING))
+    left = result(RESCALED, write=SkippedWrite(SkippedWriteReason.NOT_LEADING))
     assert told_of(left).written == []
 
 
-@pytest.mark.parametrize("write", [Superseded, WriteFailed], ids=["superseded", "failed"])
+@pytest.mark.parametrize("write", [WriteConflict, WriteFailure], ids=["superseded", "failed"])
 def test_a_failed_write_is_told(write: type) -> None:
     """What became of the write does not matter, as long as one was meant to be."""
     assert len(told_of(result(FAILED, write=write("why"))).written) == 1
@@ -160,9 +160,11 @@ def test_requests_keep_their_distance() -> None:
 
 def test_without_the_right_one_note_says_so_until_it_comes() -> None:
     """It is tried again after the pause; what happens meanwhile is not told."""
-    forbidden = Sent(Fate.FORBIDDEN, "events is forbidden")
+    forbidden = EventResult(EventOutcome.FORBIDDEN, "events is forbidden")
     fates = {"shop": forbidden, "till": forbidden}
-    notebook = Notebook(lambda one: fates.get(one.involved.namespace, Sent(Fate.WRITTEN)))
+    notebook = Notebook(
+        lambda one: fates.get(one.involved.namespace, EventResult(EventOutcome.WRITTEN))
+    )
     notes: list[str] = []
     pace = replace(QUICK, forbidden_pause=2.0)
     with reporting(notebook, pace=pace, notes=notes) as reporter:
@@ -182,14 +184,18 @@ def test_without_the_right_one_note_says_so_until_it_comes() -> None:
 
         eventually(told, lambda seen: seen.count("shop") >= 3 and seen.count("till") >= 2)
         assert len(notes) == 1
-        notebook.fate = lambda _: Sent(Fate.WRITTEN)
+        notebook.fate = lambda _: EventResult(EventOutcome.WRITTEN)
         eventually(told, lambda _: notes[1:] == ["good: Events can be written now"])
     assert reporter.counts.dropped >= 5
 
 
 def test_a_server_without_room_gets_it_later() -> None:
     """Pauses grow, the count goes on meanwhile, and nothing is lost."""
-    answers = [Sent(Fate.LATER), Sent(Fate.LATER, retry_after=3.0), Sent(Fate.WRITTEN)]
+    answers = [
+        EventResult(EventOutcome.LATER),
+        EventResult(EventOutcome.LATER, retry_after=3.0),
+        EventResult(EventOutcome.WRITTEN),
+    ]
     notebook = Notebook(lambda _: answers.pop(0))
     with reporting(notebook, pace=replace(QUICK, longest_pause=3.0)) as reporter:
         began = clock.monotonic()
@@ -204,7 +210,7 @@ def test_a_server_without_room_gets_it_later() -> None:
 
 def test_what_is_never_taken_is_given_up() -> None:
     """As the Event of a namespace that is going; the next one is written all the same."""
-    answers = [Sent(Fate.DROPPED), Sent(Fate.WRITTEN)]
+    answers = [EventResult(EventOutcome.DROPPED), EventResult(EventOutcome.WRITTEN)]
     notes: list[str] = []
     with reporting(Notebook(lambda _: answers.pop(0)), notes=notes) as reporter:
         reporter.report(result(FAILED, RESCALED))
@@ -219,7 +225,7 @@ def test_the_end_writes_what_is_left_but_not_for_long() -> None:
             reporter.report(result(Event("Warning", "R", str(number)), uid=str(number)))
     assert len(notebook.written) == 20
     began = clock.monotonic()
-    stuck = Notebook(lambda _: Sent(Fate.LATER))
+    stuck = Notebook(lambda _: EventResult(EventOutcome.LATER))
     pace = replace(QUICK, first_pause=30.0, longest_pause=30.0, flush=1.0)
     with reporting(stuck, pace=pace) as reporter:
         reporter.report(result(FAILED))
@@ -246,10 +252,10 @@ def test_a_defect_is_told_and_costs_one_event() -> None:
         def fault(self, error: BaseException) -> None:
             faults.append(error)
 
-    def fail_once(_: Occurrences) -> Sent:
+    def fail_once(_: Occurrences) -> EventResult:
         if not faults:
             raise ZeroDivisionError
-        return Sent(Fate.WRITTEN)
+        return EventResult(EventOutcome.WRITTEN)
 
     reporter = EventReporter(Notebook(fail_once), observer=Observing(), pace=QUICK)
     with closing(reporter):
@@ -265,7 +271,7 @@ def test_a_defect_is_told_and_costs_one_event() -> None:
 
 def test_what_happens_to_the_daemon_is_told_on_its_own_pod() -> None:
     """A breaker that trips is a Warning there, its end is not; a follower tells nothing."""
-    notebook, pod = Notebook(), Involved("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
+    notebook, pod = Notebook(), InvolvedObject("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     trip = Trip(BASE, BASE + 600, 380, 500, "ready")
     with reporting(notebook, pod=pod) as reporter:
         for change in (BreakerChange.TRIPPED, BreakerChange.ENDED):

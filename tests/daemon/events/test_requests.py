@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import clock
-from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
+from autoscaler.kubernetes.events import EventOutcome, Events, InvolvedObject, Occurrences
 from tests.core.builders import BASE
 from tests.daemon.events.happenings import UID
 from tests.worlds.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script
@@ -24,7 +24,7 @@ EVENTS = "/api/v1/namespaces/shop/events"
 
 def happened(name: str = "web", count: int = 1) -> Occurrences:
     """Return something that happened to a Deployment."""
-    involved = Involved("apps/v1", "Deployment", "shop", name, UID)
+    involved = InvolvedObject("apps/v1", "Deployment", "shop", name, UID)
     return Occurrences(involved, "Normal", "Told", "a text", BASE, BASE + 15, count)
 
 
@@ -33,7 +33,7 @@ def test_a_new_one_is_created_as_the_hpa_would(script: Script) -> None:
     server, api = script(CREATED)
     one = happened()
     before = int(clock.wall() * 1e9)
-    assert Events(api).write(one, math.inf).fate is Fate.WRITTEN
+    assert Events(api).write(one, math.inf).fate is EventOutcome.WRITTEN
     asked = server.asked[0]
     assert (asked.method, asked.path) == ("POST", EVENTS)
     name, _, number = one.name.rpartition(".")
@@ -68,7 +68,7 @@ def test_the_same_again_is_a_patch(script: Script) -> None:
     events, one = Events(api), happened()
     events.write(one, math.inf)
     one.count, one.last = 7, BASE + 60
-    assert events.write(one, math.inf).fate is Fate.WRITTEN
+    assert events.write(one, math.inf).fate is EventOutcome.WRITTEN
     assert (server.asked[1].method, server.asked[1].path) == ("PATCH", f"{EVENTS}/{one.name}")
     assert server.asked[1].body == {
         "count": 7,
@@ -84,7 +84,7 @@ def test_one_that_is_gone_is_created_anew(script: Script) -> None:
     events.write(one, math.inf)
     old = one.name
     one.count = 9
-    assert events.write(one, math.inf).fate is Fate.WRITTEN
+    assert events.write(one, math.inf).fate is EventOutcome.WRITTEN
     assert server.methods == ["POST", "PATCH", "POST"]
     assert one.name != old
     assert server.asked[2].body["count"] == 9
@@ -93,20 +93,20 @@ def test_one_that_is_gone_is_created_anew(script: Script) -> None:
 @pytest.mark.parametrize(
     ("answer", "fate"),
     [
-        (FORBIDDEN, Fate.FORBIDDEN),
-        (GONE, Fate.DROPPED),
-        (INVALID, Fate.DROPPED),
-        (CONFLICT, Fate.DROPPED),
-        (SHORT_OF_ROOM, Fate.LATER),
-        (failure(401, "Unauthorized", "Unauthorized"), Fate.LATER),
-        (UNAVAILABLE, Fate.LATER),
-        (HTML, Fate.LATER),
-        (RESET, Fate.LATER),
-        (Answer(fault="hang"), Fate.LATER),
+        (FORBIDDEN, EventOutcome.FORBIDDEN),
+        (GONE, EventOutcome.DROPPED),
+        (INVALID, EventOutcome.DROPPED),
+        (CONFLICT, EventOutcome.DROPPED),
+        (SHORT_OF_ROOM, EventOutcome.LATER),
+        (failure(401, "Unauthorized", "Unauthorized"), EventOutcome.LATER),
+        (UNAVAILABLE, EventOutcome.LATER),
+        (HTML, EventOutcome.LATER),
+        (RESET, EventOutcome.LATER),
+        (Answer(fault="hang"), EventOutcome.LATER),
     ],
     ids=lambda value: getattr(value, "name", None) or f"{value.status}{value.fault}",
 )
-def test_each_answer_has_its_fate(script: Script, answer: Answer, fate: Fate) -> None:
+def test_each_answer_has_its_fate(script: Script, answer: Answer, fate: EventOutcome) -> None:
     """What may pass is tried later, what will not is given up; nothing is tried twice at once."""
     server, api = script(answer, timeout=0.3 if answer.fault == "hang" else 10.0)
     sent = Events(api).write(happened(), math.inf)
@@ -120,8 +120,8 @@ def test_one_that_may_have_landed_is_not_made_twice(script: Script) -> None:
     """After a request without an answer the same name is patched; 404 says that it had not."""
     server, api = script(UNAVAILABLE, CREATED)
     events, one = Events(api), happened()
-    assert events.write(one, math.inf).fate is Fate.LATER
-    assert events.write(one, math.inf).fate is Fate.WRITTEN
+    assert events.write(one, math.inf).fate is EventOutcome.LATER
+    assert events.write(one, math.inf).fate is EventOutcome.WRITTEN
     assert server.methods == ["POST", "PATCH"]
     assert server.asked[1].path == f"{EVENTS}/{server.asked[0].body['metadata']['name']}"
 
@@ -131,7 +131,7 @@ def test_nothing_is_sent_while_the_server_is_short_of_room(script: Script) -> No
     wait = Answer(SHORT_OF_ROOM.status, SHORT_OF_ROOM.body, {"Retry-After": "30"})
     server, api = script(wait, CREATED)
     api.get("/busy", clock.monotonic() + 10)
-    assert Events(api).write(happened(), math.inf).fate is Fate.LATER
+    assert Events(api).write(happened(), math.inf).fate is EventOutcome.LATER
     assert server.methods == ["GET"]
 
 

@@ -5,7 +5,13 @@ import socket
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale
-from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteFailure,
+    WriteOutcome,
+)
 from autoscaler.kubernetes import Api, Failure, Scales
 from autoscaler.kubernetes.election import WriteGate
 from tests.narrowing import instance, known
@@ -19,7 +25,7 @@ from tests.worlds.controlplane.server import ControlPlane
 
 DECIDED_ON = Scale(1, 1, "app=web", "7")
 FOR_EVER, OVER = math.inf, -math.inf
-NOT_LEADING = NotWritten(NotWrittenReason.NOT_LEADING)
+NOT_LEADING = SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
 
 class Gate(WriteGate):
@@ -46,7 +52,7 @@ def test_who_does_not_lead_sends_nothing(script: Script) -> None:
 def test_who_leads_writes(script: Script) -> None:
     """Once: the gate is open before the request and when its body is sent."""
     server, api = script(scale(4, "8"))
-    assert write(api, Gate(FOR_EVER)) == Written(Scale(4, 1, "app=web", "8"))
+    assert write(api, Gate(FOR_EVER)) == AcceptedWrite(Scale(4, 1, "app=web", "8"))
     assert server.methods == ["PUT"]
 
 
@@ -60,7 +66,7 @@ def test_it_is_asked_again_before_another_try(script: Script) -> None:
 def test_a_try_that_landed_unseen_is_written_all_the_same(script: Script) -> None:
     """What was sent while we led counts; to look is no write."""
     server, api = script(at_once(BROKEN), scale(4, "8"))
-    assert isinstance(write(api, Gate(FOR_EVER, FOR_EVER, OVER)), Written)
+    assert isinstance(write(api, Gate(FOR_EVER, FOR_EVER, OVER)), AcceptedWrite)
     assert server.methods == ["PUT", "GET"]
 
 
@@ -68,7 +74,7 @@ def test_a_try_that_did_not_land_is_not_repeated(script: Script) -> None:
     """A write that was sent has failed, which is more than not written."""
     server, api = script(at_once(BROKEN), scale(1, "7"))
     outcome = write(api, Gate(FOR_EVER, FOR_EVER, OVER))
-    assert outcome == WriteFailed(
+    assert outcome == WriteFailure(
         "this process does not lead any more; the count is still the old one",
         unknown=True,
         resource_version="7",
@@ -82,7 +88,7 @@ def test_a_try_of_which_nothing_is_known_may_have_landed(script: Script) -> None
     until = clock.monotonic() + 0.3
     with within(8.0):
         outcome = write(api, Gate(until), seconds=1.0)
-    assert isinstance(outcome, WriteFailed)
+    assert isinstance(outcome, WriteFailure)
     assert outcome.unknown
     assert server.methods.count("PUT") == 1
 
@@ -92,7 +98,7 @@ def test_a_try_ends_before_the_leadership_may(script: Script) -> None:
     server, api = script(HANG, scale(4, "8"))
     began = clock.monotonic()
     until = began + 2.0
-    assert isinstance(write(api, Gate(until)), Written)
+    assert isinstance(write(api, Gate(until)), AcceptedWrite)
     assert 1.9 < clock.monotonic() - began < 8
     put, look = server.asked
     assert (put.method, look.method) == ("PUT", "GET")
@@ -107,7 +113,7 @@ def test_a_try_ends_before_the_leadership_may(script: Script) -> None:
 def test_the_kernel_gives_up_what_we_have_given_up(script: Script) -> None:
     """Else it would send a request again for a quarter of an hour, also after it was closed."""
     server, api = script(scale(4, "8"))
-    assert isinstance(write(api, Gate(FOR_EVER)), Written)
+    assert isinstance(write(api, Gate(FOR_EVER)), AcceptedWrite)
     access = api._credentials.access(clock.monotonic())
     assert not isinstance(access, Failure)
     pool = access.client.rest_client.pool_manager.connection_from_url(server.url)
@@ -129,10 +135,10 @@ def test_what_may_not_be_sent_any_more_is_broken_off(
         seen = instance(Scale, Scales(api).read(namespace, WEB, clock.monotonic() + 10))
         deadline = clock.monotonic() + 10
         shut = Scales(api, Gate(FOR_EVER, OVER))
-        assert shut.write(namespace, WEB, seen, 4, deadline) == NotWritten(
-            NotWrittenReason.NOT_LEADING
+        assert shut.write(namespace, WEB, seen, 4, deadline) == SkippedWrite(
+            SkippedWriteReason.NOT_LEADING
         )
         assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 1
         outcome = Scales(api, Gate(FOR_EVER)).write(namespace, WEB, seen, 4, deadline)
-    assert isinstance(outcome, Written)
+    assert isinstance(outcome, AcceptedWrite)
     assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 4

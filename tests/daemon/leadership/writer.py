@@ -17,7 +17,7 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import NotWritten, Superseded, Written
+from autoscaler.core.writes import AcceptedWrite, SkippedWrite, WriteConflict
 from autoscaler.kubernetes import Leases, Scales
 from autoscaler.kubernetes.election import ElectionTimes
 from autoscaler.kubernetes.leadership import ElectionObserver, Leadership, Role
@@ -53,9 +53,9 @@ def keep_writing(
         replicas = known.spec_replicas % 1000 + 1
         outcome = scales.write(namespace, ref, known, replicas, deadline)
         stop.wait(pause)
-        if isinstance(outcome, Written | Superseded):
+        if isinstance(outcome, AcceptedWrite | WriteConflict):
             known = outcome.scale
-        elif not isinstance(outcome, NotWritten):
+        elif not isinstance(outcome, SkippedWrite):
             known = None
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from autoscaler.rendering.answers import FleetTotals
-from autoscaler.web.answering import MOST_AT_ONCE, Answering
+from autoscaler.web.answering import MOST_AT_ONCE, AnswerPool
 from autoscaler.web.api import application, endpoints
 from autoscaler.web.api.requests import (
     RIGHT,
@@ -182,7 +182,7 @@ def test_a_fault_is_told_of_and_shows_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def test_answers_are_made_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A further request waits, and is a 503 if that takes too long; then there is room again."""
-    monkeypatch.setattr(application, "Answering", lambda most=MOST_AT_ONCE: Answering(most, 0.2))
+    monkeypatch.setattr(application, "AnswerPool", lambda most=MOST_AT_ONCE: AnswerPool(most, 0.2))
     made, release, fleet = threading.Semaphore(0), threading.Event(), endpoints.fleet
 
     def slow(views: Views, now: float) -> FleetTotals:

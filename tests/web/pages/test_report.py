@@ -1,4 +1,4 @@
-"""A report of rehearsals, without a browser: what it has, and how large it is."""
+"""A report of replays, without a browser: what it has, and how large it is."""
 
 import re
 import time
@@ -14,13 +14,13 @@ from autoscaler.lab.report_page import (
     report_of,
     write_report,
 )
-from tests.rehearsal.fleets import rehearsed, with_lines
+from tests.replay.fleets import replayed, with_lines
 from tests.web.pages.reading import Parsed
 
 
 def test_it_needs_nothing_from_elsewhere() -> None:
     """Its policy allows no network, no address is asked, and it says so before anything else."""
-    text = report_of({"rehearsed": answer_of(rehearsed(2))}, "<b>A title</b>")
+    text = report_of({"simulated": answer_of(replayed(2))}, "<b>A title</b>")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy is not None
     assert policy[1].startswith("default-src 'none'")
@@ -30,8 +30,8 @@ def test_it_needs_nothing_from_elsewhere() -> None:
 
 
 def test_it_has_all_without_scripts() -> None:
-    """The measures with what they are, beside what really ran; reasons, changes, assumptions."""
-    answer = answer_of(rehearsed(2))
+    """The measures with what they are, beside what actual; reasons, changes, assumptions."""
+    answer = answer_of(replayed(2))
     page = Parsed(
         re.sub(r"<(script|style).*?</\1>", "", report_of({"a": answer}, "t"), flags=re.DOTALL)
     )
@@ -44,12 +44,12 @@ def test_it_has_all_without_scripts() -> None:
     for measure in MEASURES[:8]:
         assert measure.heading in text
         assert measure.meaning in text
-    assert "really ran" in text
+    assert "actual" in text
 
 
-def test_of_several_rehearsals_each_has_its_column() -> None:
+def test_of_several_replays_each_has_its_column() -> None:
     """And the index has each target once."""
-    answer = answer_of(rehearsed(3))
+    answer = answer_of(replayed(3))
     text = report_of({"now": answer, "then": answer}, "t")
     assert text.count('<th role="columnheader" scope="col" class="number">then</th>') == 3
     assert text.count('<a href="#target-') == 3
@@ -58,14 +58,14 @@ def test_of_several_rehearsals_each_has_its_column() -> None:
 @pytest.mark.parametrize(("changes", "marked"), [(0, 0), (1, 1), (100, 1), (101, 0), (5000, 0)])
 def test_few_changes_are_marked_in_the_chart(changes: int, marked: int) -> None:
     """More than a hundred would hide it; the list has them."""
-    answer = answer_of(rehearsed(1))
+    answer = answer_of(replayed(1))
     (one,) = answer.targets
     measures = one.measures.model_copy(update={"changes": changes})
     told = answer.model_copy(update={"targets": (one.model_copy(update={"measures": measures}),)})
     page = Parsed(
         re.sub(r"<(script|style).*?</\1>", "", report_of({"a": told}, "t"), flags=re.DOTALL)
     )
-    (chart,) = [one for one in page.of("div") if one.attributes.get("class") == "rehearsed-chart"]
+    (chart,) = [one for one in page.of("div") if one.attributes.get("class") == "replay-chart"]
     assert ("data-changes" in chart.attributes) == marked
     legend = [one for one in page.of("span") if one.attributes.get("class") == "swatch triangle"]
     assert len(legend) == marked
@@ -99,7 +99,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
         refuse_to_overwrite(ReportOptions(file))
     options = ReportOptions(file, force=True)
     refuse_to_overwrite(options)
-    write_report({"rehearsed": answer_of(rehearsed(1))}, "t", options)
+    write_report({"simulated": answer_of(replayed(1))}, "t", options)
     assert file.read_text().startswith("<!doctype html>")
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
 
@@ -107,14 +107,14 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_its_size_is_bounded() -> None:
     """A hundred targets of a thousand parts each are a file of some MB, made in seconds."""
-    answer = answer_of(rehearsed(20, 1000))
+    answer = answer_of(replayed(20, 1000))
     targets = tuple(
         one.model_copy(update={"target": f"{one.target}-{number}"})
         for number in range(5)
         for one in answer.targets
     )
     begun = time.process_time()
-    text = report_of({"rehearsed": answer.model_copy(update={"targets": targets})}, "t")
+    text = report_of({"simulated": answer.model_copy(update={"targets": targets})}, "t")
     assert {len(one.lines.times) for one in targets} == {1000}
     assert len(text) < 10_000_000
     assert time.process_time() - begun < 10

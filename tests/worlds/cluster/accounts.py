@@ -17,7 +17,7 @@ from autoscaler.demo.apiserver.store import DEPLOYMENTS, LEASES, NAMESPACES, Obj
 from autoscaler.demo.apiserver.verbs import ApiAnswer, ApiRequest, Verbs, WatchEvents
 from tests.worlds.cluster.cluster import ClusterUnderTest
 
-Asked = tuple[float, str]
+DisplayedQuery = tuple[float, str]
 """A request for Leases: its Unix time, and its verb with what it was for."""
 
 
@@ -40,7 +40,7 @@ class Account:
     """A cluster with its Deployments, and all that it accepted."""
 
     store: ObjectStore = field(default_factory=ObjectStore)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[DisplayedQuery] = field(default_factory=list)
     """All requests for Leases."""
     by_version: dict[int, Accepted] = field(default_factory=dict)
 

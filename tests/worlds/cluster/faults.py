@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.kubernetes import Api, ConnectError, Scales, find_api_server
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.manifests import WEB
@@ -65,7 +65,7 @@ def refusal_of(kubeconfig: Path) -> str:
     return str(raised.value)
 
 
-def read_web(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
+def read_web(api: Api, seconds: float = 10.0) -> Scale | ReadFailure:
     return Scales(api).read("shop", WEB, clock.monotonic() + seconds)
 
 

@@ -23,7 +23,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DisplayedQuery:
     method: str
     path: str
     authorization: str
@@ -51,7 +51,7 @@ class ScriptedServer(LocalServer):
     """Gives the answers in turn; the last one stands for all that follow."""
 
     def __init__(self, *answers: Answer) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[DisplayedQuery] = []
         self._answers = deque(answers)
         self._lock = threading.Lock()
         super().__init__(_Handler)
@@ -60,7 +60,7 @@ class ScriptedServer(LocalServer):
     def methods(self) -> list[str]:
         return [asked.method for asked in self.asked]
 
-    def next_answer(self, asked: Asked) -> Answer:
+    def next_answer(self, asked: DisplayedQuery) -> Answer:
         """Note a request and return what it gets."""
         with self._lock:
             self.asked.append(asked)
@@ -108,7 +108,7 @@ class _Handler(AnsweringHandler):
         authorization = self.headers.get("Authorization", "")
         body = json.loads(raw) if raw else {}
         headers = tuple(self.headers.items())
-        asked = Asked(self.command, self.path, authorization, body, headers)
+        asked = DisplayedQuery(self.command, self.path, authorization, body, headers)
         self.answer(self.server.next_answer(asked))
 
     do_PUT = do_POST = do_PATCH = do_GET  # noqa: N815 - the base's naming

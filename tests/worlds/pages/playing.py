@@ -10,7 +10,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import FIELD_MANAGER, NotWritten, NotWrittenReason, Written
+from autoscaler.core.writes import FIELD_MANAGER, AcceptedWrite, SkippedWrite, SkippedWriteReason
 from autoscaler.schedules import open_windows
 
 NO_ANSWER = Gap(GapKind.ERROR, "Prometheus does not answer: the connection is refused")
@@ -53,11 +53,13 @@ class Player:
         step = step_of(Rules(self.target, Flags()), inputs)
         if step.decision.shadow:
             if step.decision.rescale:
-                step = step.settled(NotWritten(NotWrittenReason.SHADOW))
+                step = step.settled(SkippedWrite(SkippedWriteReason.SHADOW))
         elif step.decision.rescale and isinstance(observation.scale, Scale):
             self.replicas, self._by = step.decision.desired, FIELD_MANAGER
             self._generation += 1
-            step = step.settled(Written(replace(observation.scale, spec_replicas=self.replicas)))
+            step = step.settled(
+                AcceptedWrite(replace(observation.scale, spec_replicas=self.replicas))
+            )
         self._history = step.history
         return step.result
 

@@ -10,13 +10,13 @@ from typing import cast
 from autoscaler.core.spec import Flags
 from autoscaler.daemon.recording import Recorder
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
-from autoscaler.persistence.record.agreement import Stretch
+from autoscaler.persistence.record.agreement import AgreementInterval
 from autoscaler.persistence.record.file import open_file
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web import api, pages
-from autoscaler.web.access import Guarded
+from autoscaler.web.access import AccessGuard
 from autoscaler.web.listener import Listener
 from autoscaler.web.site import Site, Views, application
 from tests.worlds.pages.fleets import Fleet
@@ -71,7 +71,7 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     site, faults = Site(metrics, health), list[BaseException]()
     site.views = views
     routes = [*api.routes(lambda: views), *pages.routes(lambda: views)]
-    app = Guarded(
+    app = AccessGuard(
         application(site.page, faults.append, routes),
         None,
         needs_certificate=False,
@@ -90,7 +90,7 @@ def recorded(directory: Path, fleet: Fleet) -> Iterator[Recorder]:
     No thread writes it, and nothing is lost.
     """
     rows: list[SyncRow] = []
-    stretches: list[tuple[str, Stretch]] = []
+    stretches: list[tuple[str, AgreementInterval]] = []
     writer = cast(
         "RecordWriter",
         SimpleNamespace(

@@ -1,4 +1,4 @@
-// A report of rehearsals; it stands in one file with the scripts that it imports.
+// A report of replays; it stands in one file with the scripts that it imports.
 
 import { colours, drawMarks, edge, faint, line, made } from "./charts.js";
 import { localize, shown } from "./times.js";
@@ -28,7 +28,7 @@ const gapsOf = ({ times, demandLow }, end) => {
   return gaps;
 };
 
-// Lines of other rehearsals have the same times: each holds its number until the next.
+// Lines of other replays have the same times: each holds its number until the next.
 const at = (times, values, instants) => {
   let place = -1;
   return instants.map((one) => {
@@ -50,9 +50,9 @@ const toldOf = (target) => [...target.reasons, ...target.changes]
   .map((one) => ({ time: instant(one.time), text: one.text }))
   .sort((one, other) => one.time - other.time);
 
-// Draws one target of some named rehearsals; returns the chart.
-const drawRehearsed = (element, rehearsals) => {
-  const targets = rehearsals
+// Draws one target of some named replays; returns the chart.
+const drawReplay = (element, replays) => {
+  const targets = replays
     .map(({ name, answer }) => ({ name, target: answer.targets.find((one) => one.target === element.dataset.target) }))
     .filter(({ target }) => target !== undefined);
   const first = targets[0].target;
@@ -85,7 +85,7 @@ const drawRehearsed = (element, rehearsals) => {
   const series = [
     ...fills.flatMap(() => [edge("most"), edge("least")]),
     line("demand", look("--desired"), { width: 1.25 }),
-    line("really ran", look("--bounds"), { dash: [4, 3], width: 1.5 }),
+    line("actual", look("--bounds"), { dash: [4, 3], width: 1.5 }),
     ...ready.map((_, index) => line(targets[index].name, colourOf(index), { width: 2 })),
   ];
   const bands = fills.map((fill, index) => ({ series: [2 * index + 1, 2 * index + 2], fill }));
@@ -96,7 +96,7 @@ const drawRehearsed = (element, rehearsals) => {
       own.demandLow[index] === null ? "demand not known" : `demand ${range(own.demandLow[index], own.demandHigh[index])}`,
       ...ready.map((one, number) => `${targets[number].name} ${range(one.readyLow[index] ?? "–", one.readyHigh[index] ?? "–")}`),
       ...(single && own.short[index] ? [`missing ${own.short[index]}`] : []),
-      ...(own.ran[index] === null ? [] : [`really ran ${own.ran[index]}`]),
+      ...(own.ran[index] === null ? [] : [`actual ${own.ran[index]}`]),
     ];
     const why = single ? toldAt(told, time) : "";
     said.textContent = `${shown(new Date(time * 1000), NEVER)}: ${numbers.join(", ")}${why ? `; ${why}` : ""}`;
@@ -121,14 +121,14 @@ const drawRehearsed = (element, rehearsals) => {
 };
 
 localize(document, NEVER);
-const { rehearsals } = JSON.parse(document.getElementById("data").textContent);
+const { replays } = JSON.parse(document.getElementById("data").textContent);
 
 // Hundreds of charts are drawn as they come into view.
 const seen = new IntersectionObserver((entries) => {
   for (const one of entries) {
     if (!one.isIntersecting) continue;
     seen.unobserve(one.target);
-    drawRehearsed(one.target, rehearsals);
+    drawReplay(one.target, replays);
   }
 }, { rootMargin: "300px" });
-for (const one of document.querySelectorAll(".rehearsed-chart")) seen.observe(one);
+for (const one of document.querySelectorAll(".replay-chart")) seen.observe(one);

@@ -1,4 +1,4 @@
-"""A rehearsal of many targets from its begin to its end, each process with its part of them.
+"""A replay of many targets from its begin to its end, each process with its part of them.
 
 Processes are forked, so that data which are read already need not be sent to them.
 """
@@ -20,7 +20,7 @@ from autoscaler.core.spec import Flags, down_window
 from autoscaler.core.step import Step
 from autoscaler.core.target import Target
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import BuildError, Built, RehearsalData, built
+from autoscaler.lab.engine.building import BuildError, BuiltTarget, ReplayData, built
 from autoscaler.lab.engine.loads import RecordedLoad, SharedLoad
 from autoscaler.lab.engine.outcome import MOST_PARTS, Explain, OutcomeWatcher, TargetOutcome
 from autoscaler.lab.engine.world import World
@@ -32,19 +32,19 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 """A step leaves no cycles: the usual 700 objects make the collector a tenth of a replay."""
 
 Progress = Callable[[float], object]
-"""Is told each instant that a rehearsal has reached."""
+"""Is told each instant that a replay has reached."""
 
 
 @dataclass(frozen=True, slots=True)
-class RehearsalPlan:
-    """What is to be rehearsed: targets over a time, from data.
+class ReplayPlan:
+    """What is to be replayed: targets over a time, from data.
 
     For ``warm_up`` seconds before the begin they follow the count that really was.
     """
 
     targets: Sequence[Target]
     flags: Flags
-    data: RehearsalData
+    data: ReplayData
     assumptions: Assumptions
     begin: float
     end: float
@@ -63,8 +63,8 @@ class RehearsalPlan:
             if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
         }
 
-    def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
-        """Return the targets with these numbers, and why others of them cannot be rehearsed."""
+    def build(self, numbers: Sequence[int]) -> tuple[list[BuiltTarget], tuple[str, ...]]:
+        """Return the targets with these numbers, and why others of them cannot be replayed."""
         found, refused, begin = [], [], self.begin - self.warm_up
         for target in (self.targets[number] for number in numbers):
             try:
@@ -80,7 +80,7 @@ class RehearsalPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class Replay:
     """What became of all targets; mappings are by the keys of these."""
 
     begin: float
@@ -91,7 +91,7 @@ class Rehearsal:
     assumed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What was assumed, in sentences."""
     refused: tuple[str, ...] = ()
-    """The targets that could not be rehearsed, and why."""
+    """The targets that could not be replayed, and why."""
 
 
 def own_reason(step: Step) -> str:
@@ -110,13 +110,13 @@ def reach(target: Target, flags: Flags) -> float:
     return periods_of_grid * target.sync_period
 
 
-def rehearse(
-    plan: RehearsalPlan,
+def run_replay(
+    plan: ReplayPlan,
     processes: int = 1,
     progress: Progress = lambda _: None,
     explain: Explain = own_reason,
-) -> Rehearsal:
-    """Rehearse all targets of a plan; with a breaker, which they share, in one process.
+) -> Replay:
+    """Replay all targets of a plan; with a breaker, which they share, in one process.
 
     ``progress`` is told the instant that the slowest process has reached.  An interrupt ends all
     of them, and what they have done is returned.  Raises CommandError if one of them dies, and
@@ -125,7 +125,7 @@ def rehearse(
     targets = len(plan.targets)
     processes = 1 if plan.breaker is not None else max(1, min(processes, targets))
     if processes == 1:
-        return _rehearse_part(plan, range(targets), explain, progress)
+        return _replay_part(plan, range(targets), explain, progress)
     context = multiprocessing.get_context("fork")
     reached = context.Array("d", processes, lock=False)
     ends: list[tuple[Any, Connection]] = []
@@ -140,10 +140,10 @@ def rehearse(
     return _merged(_gathered(ends, lambda: progress(min(reached))))
 
 
-def _rehearse_part(
-    plan: RehearsalPlan, numbers: Sequence[int], explain: Explain, progress: Progress
-) -> Rehearsal:
-    """Rehearse the targets with these numbers; a KeyboardInterrupt leaves what is done."""
+def _replay_part(
+    plan: ReplayPlan, numbers: Sequence[int], explain: Explain, progress: Progress
+) -> Replay:
+    """Replay the targets with these numbers; a KeyboardInterrupt leaves what is done."""
     targets, refused = plan.build(numbers)
     begin, end = plan.begin, plan.end
     most_reasons = _MOST_REASONS // max(len(targets), 1)
@@ -160,7 +160,7 @@ def _rehearse_part(
         end = until
     finally:
         gc.set_threshold(*usual)
-    return Rehearsal(
+    return Replay(
         begin,
         end,
         tuple(watcher.outcomes()),
@@ -170,18 +170,16 @@ def _rehearse_part(
     )
 
 
-def _models(one: Built) -> tuple[tuple[str, str], ...]:
+def _models(one: BuiltTarget) -> tuple[tuple[str, str], ...]:
     return tuple((name, load.model.value) for name, load in one.named_loads())
 
 
 # -- processes -------------------------------------------------------------------------------------
 
 
-def _gathered(
-    ends: Sequence[tuple[Any, Connection]], tell: Callable[[], object]
-) -> list[Rehearsal]:
+def _gathered(ends: Sequence[tuple[Any, Connection]], tell: Callable[[], object]) -> list[Replay]:
     """Wait for all processes; an interrupt is handed on to them once."""
-    results: dict[int, Rehearsal] = {}
+    results: dict[int, Replay] = {}
     interrupted = False
     try:
         while len(results) < len(ends):
@@ -202,7 +200,7 @@ def _gathered(
                     with suppress(ProcessLookupError):
                         os.kill(child.pid, signal.SIGINT)
     except EOFError:
-        raise CommandError("a process of the rehearsal has died: is there enough memory?") from None
+        raise CommandError("a process of the replay has died: is there enough memory?") from None
     finally:
         for child, end in ends:
             if len(results) < len(ends):
@@ -213,7 +211,7 @@ def _gathered(
 
 
 def _run(
-    plan: RehearsalPlan,
+    plan: ReplayPlan,
     share: Sequence[int],
     explain: Explain,
     end: Connection,
@@ -231,9 +229,9 @@ def _run(
     def tell(instant: float) -> None:
         reached[number] = instant
 
-    result: Rehearsal | Exception
+    result: Replay | Exception
     try:
-        result = _rehearse_part(plan, share, explain, tell)
+        result = _replay_part(plan, share, explain, tell)
     except Exception as error:  # noqa: BLE001 - it is raised where the parts are gathered
         result = error
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -241,10 +239,10 @@ def _run(
     end.close()
 
 
-def _merged(parts: Sequence[Rehearsal]) -> Rehearsal:
+def _merged(parts: Sequence[Replay]) -> Replay:
     """Return the parts as one, with the targets sorted by their keys."""
     outcomes = (outcome for part in parts for outcome in part.outcomes)
-    return Rehearsal(
+    return Replay(
         parts[0].begin,
         min(part.end for part in parts),
         tuple(sorted(outcomes, key=lambda one: one.key)),

@@ -1,4 +1,4 @@
-"""A rehearsal of what a daemon has done gives the same counts at the same syncs."""
+"""A replay of what a daemon has done gives the same counts at the same syncs."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from autoscaler.daemon.recording import Recorder
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import BuildError, built
 from autoscaler.lab.engine.outcome import OutcomeWatcher
-from autoscaler.lab.engine.rehearse import own_reason
+from autoscaler.lab.engine.replay import own_reason
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.past.record import RecordedData
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.sync.ports import Reporter
 from tests.adapters.record.recording import running, until
 from tests.core.builders import BASE, average, cpu, per_pod
-from tests.rehearsal.fleets import PERIOD, fleet
+from tests.replay.fleets import PERIOD, fleet
 from tests.worlds.simulated import SimulatedPorts
 
 HOUR = 3600.0
@@ -93,7 +93,7 @@ def test_the_world_decides_as_the_syncer(seed: int) -> None:
 
 
 @pytest.mark.parametrize("begin", [0.0, 1500.0])
-def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: float) -> None:
+def test_a_replay_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: float) -> None:
     """Of 20 targets of all metric types, from the first sync on and from the middle.
 
     So the measures of both are the same, and as they were: by the load that there was.
@@ -102,13 +102,13 @@ def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begi
     live = lived(tmp_path, targets, HOUR)
     warm_up, start = begin and 900.0, BASE + begin
     data = RecordedData(DirectoryRecord(tmp_path), start - warm_up, BASE + HOUR, Flags())
-    rehearsed = []
+    replayed = []
     for one in targets:
         ready = {"target": one.key, "readyAfter": f"{one.workload.ready_seconds:g}s"}
         stated = Assumptions.model_validate({"workloads": [ready]})
-        rehearsed.append(built(one.rules.target, Flags(), data, stated, start - warm_up).target)
+        replayed.append(built(one.rules.target, Flags(), data, stated, start - warm_up).target)
     watcher = CountingWatcher(start, BASE + HOUR)
-    world = World(rehearsed, watcher)
+    world = World(replayed, watcher)
     if warm_up:
         world.warm_up(start - warm_up, start)
     for _ in world.run(start, BASE + HOUR):
@@ -171,4 +171,4 @@ def test_pauses_of_the_time_are_told(tmp_path: Path) -> None:
     lived(tmp_path, [one], 600)
     data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
     (sentence,) = data.notes(one.rules.target)
-    assert sentence == "it was paused for some of the time, and is not in a rehearsal"
+    assert sentence == "it was paused for some of the time, and is not in a replay"

@@ -11,7 +11,7 @@ from autoscaler.core.observation import PodRequests
 from autoscaler.core.spec import Flags, MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import BuildError, Built, built
+from autoscaler.lab.engine.building import BuildError, BuiltTarget, built
 from autoscaler.lab.engine.loads import LoadModel, QueueLoad, RecordedLoad, SharedLoad
 from autoscaler.lab.engine.stated import StatedData, StatedSeries
 from autoscaler.lab.engine.workloads import requests_of
@@ -52,7 +52,7 @@ def target_of(*metrics: MetricSpec, minimum: int = 3) -> Target:
     return Target("shop", spec(*metrics, minimum=minimum), queries)
 
 
-def build(target: Target, known: Mapping[str, Any] | None = None, **stated: Any) -> Built:
+def build(target: Target, known: Mapping[str, Any] | None = None, **stated: Any) -> BuiltTarget:
     series = [StatedSeries(samples_of(parse("40x100")))]
     of_metrics = {(target.key, number): series for number in range(len(target.queries))}
     arrivals = {QueryKey("", "rate(published[1m])"): series}
@@ -90,7 +90,7 @@ def test_what_is_stated_goes_before_what_is_known() -> None:
     assert (found.target.workload.replicas, found.target.workload.ready_seconds) == (4, 45.0)
 
 
-def test_one_in_shadow_is_rehearsed_as_if_it_were_live() -> None:
+def test_one_in_shadow_is_replayed_as_if_it_were_live() -> None:
     shadow = replace(target_of(external(average("30"))), extensions=Extensions(mode=Mode.SHADOW))
     assert not build(shadow).target.rules.target.in_shadow
 

@@ -9,13 +9,13 @@ from autoscaler.core.step import Step
 from autoscaler.lab.engine.loads import QueueLoad
 from autoscaler.lab.engine.measures import A_DAY
 from autoscaler.lab.engine.outcome import MOST_PARTS, Explain, OutcomeWatcher, TargetOutcome
-from autoscaler.lab.engine.rehearse import Rehearsal, own_reason
+from autoscaler.lab.engine.replay import Replay, own_reason
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.rendering import answer_of
 from tests.core.builders import BASE
 from tests.narrowing import known
-from tests.rehearsal.fleets import PERIOD, rehearsed, series
-from tests.rehearsal.test_world import simulated
+from tests.replay.fleets import PERIOD, replayed, series
+from tests.replay.test_world import simulated
 
 DAY_SYNCS = round(A_DAY / PERIOD)
 
@@ -95,7 +95,7 @@ def test_the_room_does_not_grow_with_the_time() -> None:
     assert found.measures.changes > 4_000
     assert len(found.parts) == MOST_PARTS
     assert len(found.changes) == 2_000
-    (told,) = answer_of(Rehearsal(BASE, BASE + 3 * A_DAY, (found,))).targets
+    (told,) = answer_of(Replay(BASE, BASE + 3 * A_DAY, (found,))).targets
     assert told.unlisted_changes == found.measures.changes - 2_000
     assert len(found.reasons) <= MOST_PARTS
     assert said <= 2_000 + MOST_PARTS
@@ -123,7 +123,7 @@ def test_what_was_missing_is_of_one_instant() -> None:
 
 
 def test_parts_have_the_worst_shortage_of_the_measures() -> None:
-    for found in rehearsed(14, 3000).outcomes:
+    for found in replayed(14, 3000).outcomes:
         assert len(found.parts) == MOST_PARTS
         short = [part.short or 0 for part in found.parts]
         assert max(short) == found.measures.worst_shortage

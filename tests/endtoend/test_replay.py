@@ -1,4 +1,4 @@
-"""A rehearsal beside the real thing: the same timeline through the control plane and a daemon."""
+"""A replay beside the real thing: the same timeline through the control plane and a daemon."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from autoscaler.lab.engine.building import built
 from autoscaler.lab.engine.world import World as SimulatedWorld
 from autoscaler.lab.past.record import RecordedData
 from autoscaler.persistence.record import DirectoryRecord
-from tests.rehearsal.test_faithful import CountingWatcher
+from tests.replay.test_faithful import CountingWatcher
 from tests.worlds.waiting import let_pass
 from tests.worlds.world import World
 
@@ -42,7 +42,7 @@ def test_the_simulated_world_agrees_with_the_control_plane(world: World) -> None
         world.deploy(name)
     world.want(LOADS[0])
     targets = [world.target(name, behavior=one) for name, one in BEHAVIORS.items()]
-    state = world.folder / "rehearsed"
+    state = world.folder / "simulated"
     document = world.document(*targets, stateDirectory=str(state))
     began = clock.wall()
     with world.running(document):
@@ -51,15 +51,15 @@ def test_the_simulated_world_agrees_with_the_control_plane(world: World) -> None
             let_pass(SECONDS)
     span, record = (began, clock.wall()), DirectoryRecord(state)
     config = load(world.write(document))
-    rehearsed, ran = CountingWatcher(*span), {}
+    replayed, ran = CountingWatcher(*span), {}
     for target in config.targets:
         samples = record.samples(target.key, *span)
         ran[target.key] = {one.time: (one.numbers[0], one.numbers[1]) for one in samples}
         data = RecordedData(record, *span, config.flags)
         begin = min(ran[target.key])
         one = built(target, config.flags, data, Assumptions(), begin).target
-        for _ in SimulatedWorld([one], rehearsed).run(begin, span[1]):
+        for _ in SimulatedWorld([one], replayed).run(begin, span[1]):
             pass
     for key, counts in ran.items():
         assert len({current for current, _ in counts.values()}) > 3, "it says something"
-        assert {at: rehearsed.counts[key].get(at) for at in counts} == counts
+        assert {at: replayed.counts[key].get(at) for at in counts} == counts

@@ -1,4 +1,4 @@
-"""A rehearsal divided over processes: the whole of it, interrupted, and with one that dies."""
+"""A replay divided over processes: the whole of it, interrupted, and with one that dies."""
 
 import os
 import signal
@@ -11,25 +11,27 @@ import pytest
 from autoscaler.cli.output import CommandError
 from autoscaler.core.breaker import Breaker
 from autoscaler.lab.engine.answers import Answer
-from autoscaler.lab.engine.building import Built
+from autoscaler.lab.engine.building import BuiltTarget
 from autoscaler.lab.engine.loads import RecordedLoad
-from autoscaler.lab.engine.rehearse import rehearse
+from autoscaler.lab.engine.replay import run_replay
 from tests.core.builders import BASE
 from tests.narrowing import instance
-from tests.rehearsal.fleets import PERIOD, FleetPlan, fleet, plan_of
+from tests.replay.fleets import PERIOD, FleetPlan, fleet, plan_of
 
 SYNCS = 40
 
 
-def plan(happens: Callable[[Sequence[int], list[Built]], object] = lambda *_: None) -> FleetPlan:
+def plan(
+    happens: Callable[[Sequence[int], list[BuiltTarget]], object] = lambda *_: None,
+) -> FleetPlan:
     return replace(plan_of(fleet(BASE, SYNCS, 5, 5), SYNCS), happens=happens, refuses=True)
 
 
-def test_a_divided_rehearsal_is_the_same() -> None:
-    whole = rehearse(plan())
+def test_a_divided_replay_is_the_same() -> None:
+    whole = run_replay(plan())
     for processes in (2, 9):
         reached: list[float] = []
-        divided = rehearse(plan(), processes, reached.append)
+        divided = run_replay(plan(), processes, reached.append)
         by_key = sorted(whole.outcomes, key=lambda one: one.key)
         assert list(divided.outcomes) == by_key
         assert divided.models == whole.models
@@ -41,14 +43,14 @@ def test_a_divided_rehearsal_is_the_same() -> None:
 def test_targets_that_share_a_breaker_stay_together() -> None:
     seen = []
     together = plan(lambda numbers, _: seen.append(list(numbers)))
-    rehearse(replace(together, breaker=Breaker()), 2)
+    run_replay(replace(together, breaker=Breaker()), 2)
     assert seen == [[0, 1, 2, 3, 4]]
 
 
 def test_an_interrupt_leaves_what_is_done() -> None:
     own, (reading, writing) = os.getpid(), os.pipe()
 
-    def interrupted(numbers: Sequence[int], found: list[Built]) -> None:
+    def interrupted(numbers: Sequence[int], found: list[BuiltTarget]) -> None:
         load = instance(RecordedLoad, found[0].target.loads[0])
         answers = load.answers
 
@@ -66,7 +68,7 @@ def test_an_interrupt_leaves_what_is_done() -> None:
         load.answers = answer
 
     try:
-        done = rehearse(plan(interrupted), 2)
+        done = run_replay(plan(interrupted), 2)
     finally:
         os.close(reading)
         os.close(writing)
@@ -79,8 +81,8 @@ def test_a_process_that_dies_is_told() -> None:
         if 1 in numbers:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(CommandError, match="a process of the rehearsal has died"):
-        rehearse(plan(dies), 2)
+    with pytest.raises(CommandError, match="a process of the replay has died"):
+        run_replay(plan(dies), 2)
 
 
 def test_what_a_part_raises_is_raised() -> None:
@@ -89,4 +91,4 @@ def test_what_a_part_raises_is_raised() -> None:
             raise ValueError("there is no such thing")
 
     with pytest.raises(ValueError, match="there is no such thing"):
-        rehearse(plan(fails), 2)
+        run_replay(plan(fails), 2)

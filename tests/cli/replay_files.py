@@ -1,4 +1,4 @@
-"""Configurations and samples for commands that rehearse: one metric in pods of 10, every 5 min."""
+"""Configurations and samples for commands that replay: one metric in pods of 10, every 5 min."""
 
 import json
 import math

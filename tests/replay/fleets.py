@@ -20,7 +20,7 @@ from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import Built, RehearsalData
+from autoscaler.lab.engine.building import BuiltTarget, ReplayData
 from autoscaler.lab.engine.loads import (
     MetricLoad,
     RecordedLoad,
@@ -30,10 +30,10 @@ from autoscaler.lab.engine.loads import (
     totals_of_answers,
 )
 from autoscaler.lab.engine.measures import Measures
-from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, rehearse
+from autoscaler.lab.engine.replay import Replay, ReplayPlan, run_replay
 from autoscaler.lab.engine.workloads import SimulatedWorkload, requests_of
 from autoscaler.lab.engine.world import SimulatedTarget
-from autoscaler.lab.rendering import RehearsalAnswer, RehearsedLines, answer_of
+from autoscaler.lab.rendering import ReplayAnswer, ReplayedLines, answer_of
 from tests.core.builders import (
     BASE,
     average,
@@ -91,42 +91,42 @@ def fleet(begin: float, syncs: int, seed: int, count: int = 20) -> list[Simulate
 
 
 @dataclass(frozen=True)
-class FleetPlan(RehearsalPlan):
+class FleetPlan(ReplayPlan):
     """A plan of targets that are built already; ``happens`` gets those of each process."""
 
     fleet: Sequence[SimulatedTarget] = ()
-    happens: Callable[[Sequence[int], list[Built]], object] = lambda *_: None
+    happens: Callable[[Sequence[int], list[BuiltTarget]], object] = lambda *_: None
     refuses: bool = False
 
     @override
-    def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
+    def build(self, numbers: Sequence[int]) -> tuple[list[BuiltTarget], tuple[str, ...]]:
         told = ["a pod is ready in time: nothing says how long"]
-        found = [Built(self.fleet[number], told) for number in numbers]
+        found = [BuiltTarget(self.fleet[number], told) for number in numbers]
         self.happens(numbers, found)
         return found, tuple(f"no {number}" for number in numbers if self.refuses)
 
 
 def plan_of(fleet: Sequence[SimulatedTarget], syncs: int) -> FleetPlan:
     targets, end = [one.rules.target for one in fleet], BASE + syncs * PERIOD
-    return FleetPlan(targets, Flags(), RehearsalData(), Assumptions(), BASE, end, fleet=fleet)
+    return FleetPlan(targets, Flags(), ReplayData(), Assumptions(), BASE, end, fleet=fleet)
 
 
-def rehearsed(count: int, syncs: int = 240, seed: int = 5) -> Rehearsal:
-    """Return the rehearsal of a fleet, beside a count that really ran."""
+def replayed(count: int, syncs: int = 240, seed: int = 5) -> Replay:
+    """Return the replay of a fleet, beside a count that actual."""
     targets = fleet(BASE, syncs, seed, count)
     for one in targets:
         one.ran = series([float(4 + sync // 60 % 3) for sync in range(syncs)], BASE, {})
-    return rehearse(plan_of(targets, syncs))
+    return run_replay(plan_of(targets, syncs))
 
 
-def with_lines(short: Sequence[int | None]) -> RehearsalAnswer:
+def with_lines(short: Sequence[int | None]) -> ReplayAnswer:
     """Return the answer of one target, whose demand and ready pods both are 2 to 9 in each part.
 
     So many pods were missing in each; None where the demand was not known.
     """
-    answer = answer_of(rehearsed(1, 4))
+    answer = answer_of(replayed(1, 4))
     known = [None if one is None else 1 for one in short]
-    lines = RehearsedLines(
+    lines = ReplayedLines(
         times=tuple(BASE + PERIOD * part for part in range(len(short))),
         demand=tuple(one and 5 for one in known),
         demand_low=tuple(one and 2 for one in known),

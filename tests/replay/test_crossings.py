@@ -1,4 +1,4 @@
-"""What interrupts a target in the middle of a rehearsal does to it what it does to a live one."""
+"""What interrupts a target in the middle of a replay does to it what it does to a live one."""
 
 from array import array
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.engine.loads import RecordedLoad
 from autoscaler.lab.engine.outcome import OutcomeWatcher, TargetOutcome
-from autoscaler.lab.engine.rehearse import own_reason
+from autoscaler.lab.engine.replay import own_reason
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from tests.core.builders import BASE, average, external, spec
@@ -27,7 +27,7 @@ PARTIAL = ("a part of the servers did not answer",)
 PAUSED = {"autoscaler/paused": "true"}
 
 Load = float | str | None | tuple[float, tuple[str, ...]]
-Happening = Callable[[SimulatedTarget, float], object]
+TimedEvent = Callable[[SimulatedTarget, float], object]
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Crossing:
 
     loads: Mapping[int, Load]
     changes: Mapping[float, int]
-    happens: Mapping[int, Happening] = field(default_factory=dict)
+    happens: Mapping[int, TimedEvent] = field(default_factory=dict)
     target: Target = TARGET
     failed: float = 0.0
     gap: float = 0.0
 
 
-def becomes(**facts: object) -> Happening:
+def becomes(**facts: object) -> TimedEvent:
     def happen(target: SimulatedTarget, _: float) -> None:
         for name, fact in facts.items():
             setattr(target, name, fact)
@@ -54,12 +54,12 @@ def becomes(**facts: object) -> Happening:
     return happen
 
 
-def unreadable(why: str) -> Happening:
+def unreadable(why: str) -> TimedEvent:
     """Return a happening after which the scale cannot be read, or can again."""
     return lambda target, _: setattr(target.workload, "unreadable", why)
 
 
-def annotated(annotations: Mapping[str, str]) -> Happening:
+def annotated(annotations: Mapping[str, str]) -> TimedEvent:
     return lambda target, _: target.workload.annotate(annotations)
 
 
@@ -111,9 +111,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_crosses_a_rehearsal(case: Crossing) -> None:
+def test_what_crosses_a_replay(case: Crossing) -> None:
     """Its changes at their minutes, the time without a proposal, and the time without a demand."""
-    counts, outcome = rehearsed(case)
+    counts, outcome = replayed(case)
     before = [5, *counts.values()]
     pairs = zip(counts.items(), before, strict=False)
     assert {minute: now for (minute, now), past in pairs if now != past} == case.changes
@@ -122,7 +122,7 @@ def test_what_crosses_a_rehearsal(case: Crossing) -> None:
     assert outcome.measures.scored_seconds == END - BASE - case.gap
 
 
-def rehearsed(case: Crossing) -> tuple[dict[float, int], TargetOutcome]:
+def replayed(case: Crossing) -> tuple[dict[float, int], TargetOutcome]:
     """Return the count after the sync of each minute, and the outcome."""
     workload = SimulatedWorkload("web", BASE, 5, 20.0)
     load = RecordedLoad(answers(case.loads), 10.0)

@@ -12,13 +12,13 @@ from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTarget
 from autoscaler.core.step import Step
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason, WriteFailure
 from autoscaler.lab.engine.loads import QueueLoad, RecordedLoad
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from tests.core.builders import BASE, average, behavior, external, percent_policy, rules
-from tests.rehearsal.fleets import PERIOD, series
-from tests.rehearsal.test_faithful import Counted
+from tests.replay.fleets import PERIOD, series
+from tests.replay.test_faithful import Counted
 from tests.worlds.simulated import SimulatedPorts
 
 AT_ONCE = behavior(down=rules(percent_policy(100), window=0))
@@ -124,8 +124,8 @@ def test_what_is_not_written_says_why() -> None:
     refused.write_fails, stands_by.leads = "no answer", False
     seen = watched(refused, stands_by, seconds=15.0)
     assert [step.write for step in seen.steps] == [
-        WriteFailed("no answer"),
-        NotWritten(NotWrittenReason.NOT_LEADING),
+        WriteFailure("no answer"),
+        SkippedWrite(SkippedWriteReason.NOT_LEADING),
     ]
     assert (refused.workload.replicas, stands_by.workload.replicas) == (2, 2)
 

@@ -1,4 +1,4 @@
-"""Which of two rehearsals is better, and how sure that is."""
+"""Which of two replays is better, and how sure that is."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from autoscaler.lab.engine.measures import (
     sign_test,
     total,
 )
-from tests.rehearsal.fleets import measures
+from tests.replay.fleets import measures
 
 DAY = measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)
 

@@ -20,7 +20,7 @@ from autoscaler.lab.engine.tuning import (
 )
 from tests.core.builders import average, cpu, external, utilization
 from tests.narrowing import known
-from tests.rehearsal.fleets import measures
+from tests.replay.fleets import measures
 from tests.worlds.memory import external as external_target
 
 ALL = slice(None)

@@ -19,9 +19,9 @@ from autoscaler.config import Config
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import RehearsalData, stated_loads, unmatched
-from autoscaler.lab.engine.rehearse import RehearsalPlan, reach
-from autoscaler.lab.options import RehearsalOptions
+from autoscaler.lab.engine.building import ReplayData, stated_loads, unmatched
+from autoscaler.lab.engine.replay import ReplayPlan, reach
+from autoscaler.lab.options import ReplayOptions
 from autoscaler.lab.other_files import read_file
 from autoscaler.lab.past.file_data import FileData, Samples, SamplesError, read_samples
 from autoscaler.lab.past.prometheus_data import prometheus_data
@@ -36,25 +36,25 @@ _LONGEST_SECONDS = 400 * 86_400.0
 
 def plan_of(
     config: Config,
-    options: RehearsalOptions,
+    options: ReplayOptions,
     stack: ExitStack,
     span: tuple[float, float] | None = None,
-) -> RehearsalPlan:
-    """Return what is to be rehearsed of a configuration.  Raises what commands print.
+) -> ReplayPlan:
+    """Return what is to be replayed of a configuration.  Raises what commands print.
 
     Its data are there until ``stack`` closes them.  The time is ``span`` if there is one, else that
     of the options, which may be one that counts from now.
     """
     targets = chosen_targets(config, options.targets)
     if not targets:
-        raise CommandError(f"{config.path} has no targets: there is nothing to rehearse")
+        raise CommandError(f"{config.path} has no targets: there is nothing to replay")
     if options.from_record and options.csv:
         raise ArgumentError("--from-record and --csv are two sources: give one")
     if options.begin is None and not options.csv:
-        raise ArgumentError("--from is missing: the time at which the rehearsal begins")
+        raise ArgumentError("--from is missing: the time at which the replay begins")
     assumptions = _assumptions(options, config)
     warm_up = max(reach(target, config.flags) for target in targets)
-    data: RehearsalData
+    data: ReplayData
     if options.csv:
         data = files = _file_data(config, targets, options, assumptions)
         begin, end = span or _time(options, *files.span())
@@ -67,9 +67,7 @@ def plan_of(
         begin, end = span or _on_grid(_time(options, 0.0, clock.wall()), step)
         time = TimeGrid(begin - warm_up, end, step)
         data = _prometheus_data(config, targets, assumptions, options, time, stack)
-    return RehearsalPlan(
-        targets, config.flags, data, assumptions, begin, end, warm_up, config.breaker
-    )
+    return ReplayPlan(targets, config.flags, data, assumptions, begin, end, warm_up, config.breaker)
 
 
 def chosen_targets(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
@@ -78,7 +76,7 @@ def chosen_targets(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
     return tuple(target for target in config.targets if target.key in keys)
 
 
-def _assumptions(options: RehearsalOptions, config: Config) -> Assumptions:
+def _assumptions(options: ReplayOptions, config: Config) -> Assumptions:
     if options.assume is None:
         return Assumptions()
     assumptions = read_file(options.assume, _FORM).model(Assumptions)
@@ -88,7 +86,7 @@ def _assumptions(options: RehearsalOptions, config: Config) -> Assumptions:
     return assumptions
 
 
-def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, float]:
+def _time(options: ReplayOptions, first: float, last: float) -> tuple[float, float]:
     """Return begin and end; those that are not given are ``first`` and ``last``."""
     now = max(clock.wall(), last)
     begin = first if options.begin is None else times.instant(options.begin, now)
@@ -97,7 +95,7 @@ def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, 
         until = "the end of the samples" if options.csv and options.end is None else "--to"
         raise ArgumentError(f"--from ({rfc3339(begin)}) has to be before {until} ({rfc3339(end)})")
     if end - begin > _LONGEST_SECONDS:
-        raise ArgumentError("--from is more than 400 days before --to: rehearse less at a time")
+        raise ArgumentError("--from is more than 400 days before --to: replay less at a time")
     if options.step is not None and options.step > end - begin:
         raise ArgumentError(
             f"--step ({options.step:g} s) is larger than the time of {end - begin:g} s"
@@ -108,9 +106,7 @@ def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, 
 # -- the data --------------------------------------------------------------------------------------
 
 
-def _recorded_data(
-    options: RehearsalOptions, config: Config, begin: float, end: float
-) -> RehearsalData:
+def _recorded_data(options: ReplayOptions, config: Config, begin: float, end: float) -> ReplayData:
     directory = options.state_directory or config.state_directory
     if directory is None:
         raise ArgumentError("stateDirectory is null: name the record with --state-directory")
@@ -123,7 +119,7 @@ def _recorded_data(
 
 
 def _file_data(
-    config: Config, targets: Sequence[Target], options: RehearsalOptions, assumptions: Assumptions
+    config: Config, targets: Sequence[Target], options: ReplayOptions, assumptions: Assumptions
 ) -> FileData:
     """Return the samples of all files.  Raises CommandError with every mistake of theirs."""
     named = {key.promql: name for name, key in named_queries(config).items()}
@@ -190,7 +186,7 @@ def _on_grid(span: tuple[float, float], step: float) -> tuple[float, float]:
     return begin if begin.is_integer() else begin // step * step, end
 
 
-def _step(targets: Sequence[Target], options: RehearsalOptions) -> float:
+def _step(targets: Sequence[Target], options: ReplayOptions) -> float:
     """Return the seconds between two evaluations; each sync is at one, unless others are asked."""
     if options.step is not None:
         return options.step
@@ -201,10 +197,10 @@ def _prometheus_data(
     config: Config,
     targets: Sequence[Target],
     assumptions: Assumptions,
-    options: RehearsalOptions,
+    options: ReplayOptions,
     time: TimeGrid,
     stack: ExitStack,
-) -> RehearsalData:
+) -> ReplayData:
     cache = None if options.no_cache else options.cache or default_folder()
     with progress_bar(0.0, 1.0, "asking Prometheus") as tell:
         opened = prometheus_data(
@@ -218,7 +214,7 @@ def _prometheus_data(
 
 @contextmanager
 def progress_bar(begin: float, end: float, what: str) -> Iterator[Callable[[float], object]]:
-    """Show on a terminal how far a rehearsal is, and the time left; yield what is to be told."""
+    """Show on a terminal how far a replay is, and the time left; yield what is to be told."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
