@@ -6,14 +6,16 @@ import typer
 
 from autoscaler import __version__
 from autoscaler.cli import commands as cli
+from autoscaler.cli.command import PurposeGroup
 from autoscaler.demo import commands as demo
 from autoscaler.lab import commands as lab
 from autoscaler.migrate import commands as migrate
 
 app = typer.Typer(
     name="autoscaler",
-    help="Scales Kubernetes workloads on Prometheus metrics, exactly as the "
-    "HorizontalPodAutoscaler would, and explains every decision.",
+    cls=PurposeGroup,
+    help="Scale Kubernetes workloads on Prometheus metrics exactly as the "
+    "HorizontalPodAutoscaler would, and explain every decision.",
     no_args_is_help=True,
     rich_markup_mode=None,  # the import of rich is too slow for --help
     pretty_exceptions_enable=False,
@@ -40,13 +42,16 @@ def _root(
     """Define the options before a command."""
 
 
-for command in (
-    *(cli.run, cli.validate, migrate.import_, cli.plan, cli.status, cli.explain, cli.history),
-    *(lab.replay, lab.tune, cli.agreement, cli.release, cli.pause, cli.resume),
-    *(migrate.adopt, lab.test, lab.schema, demo.demo),
-):
-    command.add_to(app)
-lab.replay.add_to(app, former="compare")
+for purpose, commands in {
+    "Run": (cli.run, cli.validate, cli.plan, lab.schema),
+    "Look": (cli.status, cli.explain, cli.history),
+    "Change": (cli.pause, cli.resume),
+    "Migrate": (migrate.import_, cli.agreement, migrate.adopt),
+    "Try out": (demo.demo, lab.replay, lab.tune, lab.test),
+}.items():
+    for command in commands:
+        command.add_to(app, purpose)
+lab.replay.add_to(app, "Try out", former="compare")
 
 
 def main() -> None:

@@ -90,19 +90,21 @@ KEYS = {
     Mark.QUERY_HOLD: "hold",
 }
 SAID = {
-    State.SHADOW: r"^in shadow: ",
+    State.SHADOW: r"^shadow: ",
     State.CONTROLLED: r"^controlled by ",
-    State.CONTESTED: r"others undo our changes",
+    State.CONTESTED: r"other clients undo our changes",
     State.PAUSED: r"paused",
     State.DISABLED: r"disabled",
-    State.HELD: r"nothing goes down|scale-down breaker",
-    State.STABILIZING: r"held at",
+    State.HELD: r"no scale-down|scale-down breaker",
+    State.STABILIZING: r"window keeps|no scale-down",
     State.IDLE: r"idle",
-    State.AT_MAXIMUM: r"maxReplicas is|permits",
-    State.LIMITED: r"permits|not known, and counts as all",
+    State.AT_MAXIMUM: r"at maximum|maxReplicas is|permits",
+    State.LIMITED: r"permits|count as all",
 }
 """What the sentence of each state has."""
-NOT_OK = re.compile(r"permits|maxReplicas is|held at|scale-down breaker|undo|cannot be read|paused")
+NOT_OK = re.compile(
+    r"permits|at maximum|window keeps|scale-down breaker|undo|cannot be read|paused"
+)
 modest = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

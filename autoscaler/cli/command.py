@@ -1,22 +1,26 @@
-"""How a command is declared: a function, whose parameters are its arguments and options.
+"""Commands are functions: their parameters are arguments and options.
 
-Modules of commands and options are imported for `--help`, so that they import their work, and what
-is slow to import, when they run.
+`--help` imports the modules of commands and options, so they import slow modules when they run.
 """
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import Annotated, Any, get_origin
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+_METAVARS = {"str": "NAME", "int": "N", "float": "NUMBER", "Path": "FILE"}
+_TYPE = re.compile(r" <(?:list\[)?(\w+)(?: range)?\]?>$")
+"""How typer writes a type of Python in the help of a parameter."""
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose options stand below their `rich_help_panel`, without rich."""
+    """A command whose help groups options by `rich_help_panel` and shows no Python types."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, a section for each group."""
@@ -24,33 +28,60 @@ class GroupedCommand(TyperCommand):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None:
-                usual = "Arguments" if param.param_type_name == "argument" else "Options"
-                group = getattr(param, "rich_help_panel", None) or usual
-                sections.setdefault(group, []).append(record)
+                is_argument = param.param_type_name == "argument"
+                group = getattr(param, "rich_help_panel", None)
+                group = group or ("Arguments" if is_argument else "Options")
+                name, text = record
+                if (found := _TYPE.search(name)) and found[1] in _METAVARS:
+                    name = name[: found.start()] + (
+                        "" if is_argument else " " + _METAVARS[found[1]]
+                    )
+                sections.setdefault(group, []).append((name, text))
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
 
 
+class PurposeGroup(TyperGroup):
+    """An application whose help lists its commands by purpose."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and first lines of the commands, a section for each purpose."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            if not command.hidden:
+                line = command.get_short_help_str(formatter.width)
+                sections.setdefault(command.rich_help_panel, []).append((name, line))
+        for purpose, lines in sections.items():
+            with formatter.section(purpose):
+                formatter.write_dl(lines)
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a command does, to return its exit code, and examples of its arguments."""
+    """A function that returns an exit code, and examples of its arguments."""
 
     work: Callable[..., int]
     examples: tuple[str, ...]
 
-    def add_to(self, app: typer.Typer, former: str = "") -> None:
-        """Make it a command of an application; its first line is listed, unless by a former name.
+    def add_to(self, app: typer.Typer, purpose: str, former: str = "") -> None:
+        """Add the command to an application; by a former name it is hidden from help.
 
-        Where its name is a word of Python, the function has _ behind it.
+        A trailing _ of the function's name is not part of the command's name.
         """
         line = (self.work.__doc__ or "").partition("\n")[0]
-        shown = ", ".join(f"autoscaler {one}" for one in self.examples)
-        epilog = f"Example{'s' if len(self.examples) > 1 else ''}: {shown}"
+        lines = [f"  autoscaler {example}" for example in self.examples]
+        epilog = "\b\n" + "\n".join(["Examples:", *lines])
         name = former or self.work.__name__.rstrip("_")
-        app.command(name, cls=GroupedCommand, short_help=line, epilog=epilog, hidden=bool(former))(
-            _flat(self.work)
-        )
+        app.command(
+            name,
+            cls=GroupedCommand,
+            short_help=line,
+            epilog=epilog,
+            hidden=bool(former),
+            rich_help_panel=purpose,
+        )(_flat(self.work))
 
 
 def command(*examples: str) -> Callable[[Callable[..., int]], Command]:

@@ -1,4 +1,4 @@
-"""The commands that run a daemon, look at one or tell it something."""
+"""The commands that run a daemon, and that show or change its state."""
 
 import sys
 from pathlib import Path
@@ -22,6 +22,7 @@ from autoscaler.cli.options import (
     Workloads,
     config_option,
     flag,
+    refuse,
     seconds_of,
     target_argument,
     time_option,
@@ -32,28 +33,26 @@ _ConfigOfTargets = Annotated[
     Path | None, config_option(f"{TARGETS_FILE} Without it NAMESPACE/NAME is a Deployment.")
 ]
 
-_NUMBER = "Which of `shards` this process has, from 0 on. Default: its number in a StatefulSet."
+_NUMBER = "The shard of this process, from 0; default: its ordinal in a StatefulSet."
 _SHARD = typer.Option(min=0, metavar="N", envvar="AUTOSCALER_SHARD", help=_NUMBER)
 
 
 @command("run -c /etc/autoscaler/autoscaler.yaml")
 def run(
     config: ConfigFile,
-    log_level: Annotated[LogLevel, typer.Option(help="The least severe lines.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option(help="The lowest level to log.")] = LogLevel.INFO,
     log_format: Annotated[
-        LogFormat, typer.Option(help="auto: console on a terminal, JSON elsewhere.")
+        LogFormat, typer.Option(help="auto is console on a terminal and json elsewhere.")
     ] = LogFormat.AUTO,
-    shadow: Annotated[
-        bool, flag("shadow", "Decide everything and write nothing, beside what scales.")
-    ] = False,
+    shadow: Annotated[bool, flag("shadow", "Decide everything, write nothing.")] = False,
     shard: Annotated[int | None, _SHARD] = None,
 ) -> int:
     """Run the daemon until SIGTERM or SIGINT.
 
-    It reads its configuration again on SIGHUP, and when a file of it changes. With --shadow
-    every target is in shadow (`mode: shadow`), and no Lease is taken.
+    Reloads the configuration on SIGHUP and when a file changes. With --shadow all targets have
+    `mode: shadow` and no Lease is taken.
 
-    Exit codes: 0 stopped by a signal, 1 cannot start, 2 bad configuration.
+    Exit codes: 0 stopped by a signal, 1 cannot start, 2 invalid configuration.
     """
     import signal
 
@@ -84,21 +83,20 @@ def validate(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE", envvar=CONFIG_VARIABLE, help="YAML files to check; - is standard input."
+            metavar="FILE", envvar=CONFIG_VARIABLE, help="Files to check; - is standard input."
         ),
     ],
     prometheus: Annotated[
-        bool, flag("prometheus", "Ask Prometheus every query once, and show what comes back.")
+        bool, flag("prometheus", "Run every query once and show its results.")
     ] = False,
-    strict: Annotated[bool, flag("strict", "Exit with 2 where there is any warning.")] = False,
+    strict: Annotated[bool, flag("strict", "Exit with 2 on any warning.")] = False,
 ) -> int:
-    """Check configuration files, and print every mistake at once.
+    """Check configuration files and print all errors and warnings.
 
-    Those that they include are checked too. What is valid but unwise, such as a secret that every
-    user may read, is a warning.
+    Included files are checked too.
 
-    Exit codes: 0 all are valid, 1 Prometheus could not be asked, 2 some are not valid, or
-    Prometheus refuses a query, or with --strict there is a warning.
+    Exit codes: 0 valid, 1 Prometheus did not answer, 2 invalid file, a query that Prometheus
+    refuses, or a warning with --strict.
     """
     from autoscaler.cli.validating import validate_files
 
@@ -109,22 +107,20 @@ def validate(
 def plan(
     config: ConfigFile,
     targets: TargetNames = None,
-    explain: Annotated[bool, flag("explain", "Tell each target's whole decision.")] = False,
+    explain: Annotated[bool, flag("explain", "Print every step of each decision.")] = False,
     output: Output = "text",
     *,
     daemon: DaemonOptions,
 ) -> int:
-    """Sync once, write nothing, print what would be done.
+    """Sync once, write nothing, and print what a daemon would do.
 
-    It asks the live cluster and Prometheus, and goes on with what a daemon remembers: the one at
-    --url, else the one at the configuration's `listen`, else what is kept in its `stateDirectory`.
-    The first line says which. Without any it decides as a daemon that has just started, so that
-    nothing goes down before one stabilization window has passed.
+    Reads the cluster and Prometheus. The history comes from the daemon at --url, at `listen` of
+    the configuration, or from its `stateDirectory`; the first line names the source. Without a
+    history it decides like a daemon that has just started: no scale-down within the first
+    stabilization window.
 
-    What another autoscaler controls is decided as if it did not.
-
-    Exit codes: 0 every target was decided, 1 some could not be, a right to write is missing, or
-    the daemon at --url could not be read, 2 bad configuration.
+    Exit codes: 0 all targets decided, 1 some failed, a right to write is missing or the daemon at
+    --url did not answer, 2 invalid configuration.
     """
     from autoscaler.cli.planning import print_plan
     from autoscaler.cli.sources import daemon_at
@@ -141,16 +137,13 @@ def status(
     *,
     place: SourceOptions,
 ) -> int:
-    """Show how each target of a running daemon stands.
+    """Show the state of each target.
 
-    It tells since when and why, and asks the daemon at --url, else the one at the `listen` of
-    --config, else the one at http://127.0.0.1:9191. Where none answers, it shows what was last
-    recorded in the state directory. In a pipe it is one line for each target, with tabs between the
-    columns. The last lines tell what of the daemon is not ok. Of --config only `listen` is needed:
-    it may have mistakes.
+    Asks the daemon at --url, at `listen` of --config, or at http://127.0.0.1:9191. If no daemon
+    answers, it shows the last state in the state directory. In a pipe the columns are separated by
+    tabs. The last lines show components of the daemon that are not ok.
 
-    Exit codes: 0 shown, 1 no daemon that answers and nothing recorded, 2 bad arguments, or a
-    --config that cannot be read.
+    Exit codes: 0 shown, 1 no daemon and no record, 2 bad arguments or unreadable --config.
     """
     from autoscaler.cli.showing_status import print_status
 
@@ -169,16 +162,14 @@ def explain(
     *,
     place: SourceOptions,
 ) -> int:
-    """Explain what held for a target at any instant, and why.
+    """Explain a decision: each step, what changed, and what would change it.
 
-    Of the decision that held, by default now: each step, what differs from the decision before,
-    until when it held, what would have had to be different, and who else wrote. It reads the state
-    directory of --config or /var/lib/autoscaler; where nothing is recorded there, or with --url, it
-    asks the daemon. Times are of the local zone (TZ), such as 10m, '10m ago', 03:12, 'monday 9:00'
-    or 2026-01-31T03:12Z.
+    Reads the state directory of --config or /var/lib/autoscaler; if there is no record, or with
+    --url, it asks the daemon. Times are in the local zone (TZ), such as 10m, '10m ago', 03:12,
+    'monday 9:00' or 2026-01-31T03:12Z.
 
-    Exit codes: 0 explained, 1 nothing is recorded, or it cannot be read, or --recompute came to
-    another result, 2 bad arguments or configuration.
+    Exit codes: 0 explained, 1 no readable record, or --recompute has another result, 2 bad
+    arguments or configuration.
     """
     from autoscaler.cli.recorded import print_explanation
 
@@ -189,19 +180,20 @@ def explain(
 def history(
     targets: TargetNames = None,
     since: Since = "24h",
-    until: Annotated[str, time_option("Until when.")] = "now",
-    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")] = 1000,
+    until: Annotated[str, time_option("End time.")] = "now",
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Maximum number of changes.")
+    ] = 1000,
     output: Output = "text",
     *,
     place: SourceOptions,
 ) -> int:
-    """Print a line for each change, of some targets or of all.
+    """Print one line per change: time, target, replicas, state and reason.
 
-    That is each decision in which something changed, the last one last. It reads what `explain`
-    reads, and takes times as that does. In a pipe the columns are separated by tabs: time, target,
-    counts, state, sentence.
+    The newest change is last. Sources and times are as for `explain`. In a pipe the columns are
+    separated by tabs.
 
-    Exit codes: 0 shown, 1 it cannot be read, 2 bad arguments or configuration.
+    Exit codes: 0 shown, 1 no readable record, 2 bad arguments or configuration.
     """
     from autoscaler.cli.recorded import print_history
 
@@ -218,47 +210,18 @@ def agreement(
     *,
     place: SourceOptions,
 ) -> int:
-    """Print how targets in shadow agree with the HPAs beside them, and why they do not.
+    """Compare targets in shadow with the HPAs that control them.
 
-    That is the share of time in which both want the same count, at once or within one period, the
-    times in which they do not with their causes, and whether a target is ready to go over.
+    Prints the share of time in which both want the same replicas, at once or within one period,
+    the disagreements with their causes, and whether a target is ready for `adopt`.
 
-    Exit codes: 0 each is ready, 1 one is not, or it cannot be read, 2 bad arguments or
+    Exit codes: 0 all are ready, 1 some are not or no readable record, 2 bad arguments or
     configuration.
     """
     from autoscaler.cli.showing_status import print_agreement
 
     as_json = output == "json"
     return print_agreement(targets or [], place, since=since, as_json=as_json)
-
-
-@command("release", "release -c autoscaler.yaml --server mimir")
-def release(
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only the targets of this Prometheus server; the one without a name is `default`.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        config_option(
-            "The YAML file of the daemon, for its `stateDirectory`; default /var/lib/autoscaler."
-        ),
-    ] = None,
-) -> int:
-    """Let targets go down that the scale-down breaker holds.
-
-    It asks the running daemon by its state directory, as a user that may write there. The breaker
-    does not trip again for as long as it holds.
-
-    Exit codes: 0 released, or nothing is held, 1 the daemon cannot be asked, 2 bad configuration,
-    or no such server.
-    """
-    from autoscaler.cli.releasing import release as release_held
-
-    return release_held(server, config)
 
 
 @command(
@@ -270,48 +233,78 @@ def pause(
     targets: Workloads,
     replicas: Annotated[
         int | None,
-        typer.Option(min=0, max=2**31 - 1, help="Go to so many replicas, and stay there."),
+        typer.Option(min=0, max=2**31 - 1, help="Scale to this number of replicas and stay there."),
     ] = None,
     only: Annotated[
-        Literal["scale-down", "scale-up"] | None, typer.Option(help="Pause only one direction.")
+        Literal["scale-down", "scale-up"] | None, typer.Option(help="Pause one direction only.")
     ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(
-            "--for", metavar="DURATION", parser=seconds_of, help="End by itself, such as after 2h."
+            "--for",
+            metavar="DURATION",
+            parser=seconds_of,
+            help="End the pause after this time, such as 2h.",
         ),
     ] = None,
     config: _ConfigOfTargets = None,
     context: Context = None,
 ) -> int:
-    """Pause targets: nothing is scaled until they are resumed.
+    """Pause targets until they are resumed.
 
-    It annotates the workloads, with your kubeconfig and your right to patch them; the daemon
-    sees that at its next sync. A new pause replaces the one before.
+    Annotates the workloads with your kubeconfig and rights; the daemon follows at its next sync. A
+    new pause replaces the previous one.
 
-    Exit codes: 0 all are paused, 1 some could not be, 2 bad arguments or configuration.
+    Exit codes: 0 paused, 1 some could not be paused, 2 bad arguments or configuration.
     """
     from autoscaler.cli.pausing import pause as pause_all
 
     if replicas is not None and only is not None:
-        raise typer.BadParameter("it cannot go with --replicas", param_hint="'--only'")
+        raise typer.BadParameter("cannot be used with --replicas", param_hint="'--only'")
     return pause_all(targets, config, context, only=only, replicas=replicas, seconds=seconds)
 
 
-@command("resume shop/order-worker", "resume -c autoscaler.yaml shop/order-worker --override")
+@command(
+    "resume shop/order-worker",
+    "resume -c autoscaler.yaml shop/order-worker --force",
+    "resume --breaker -c autoscaler.yaml",
+)
 def resume(
-    targets: Workloads,
-    override: Annotated[bool, flag("override", "Also if the configuration pauses them.")] = False,
+    targets: Annotated[list[str] | None, target_argument(f"{ONE_TARGET}.")] = None,
+    force: Annotated[bool, flag("force", "Also if the configuration pauses the target.")] = False,
+    breaker: Annotated[
+        bool, flag("breaker", "Release the targets that the scale-down breaker holds.")
+    ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --breaker: only the targets of this Prometheus server; the server without "
+            "a name is `default`.",
+        ),
+    ] = None,
     config: _ConfigOfTargets = None,
     context: Context = None,
 ) -> int:
-    """Resume targets that are paused.
+    """Resume paused targets, or targets that the breaker holds.
 
-    It removes the annotations that pause them.
+    Removes the annotations that pause the targets. --breaker asks the daemon by its state
+    directory, as a user that may write there; the breaker does not trip again during its hold.
 
-    Exit codes: 0 all are resumed, 1 some could not be, or the configuration of -c pauses them,
-    2 bad arguments or configuration.
+    Exit codes: 0 resumed, 1 some could not be resumed, 2 bad arguments or configuration.
     """
+    refuse(
+        {
+            "name a target or set --breaker": not targets and not breaker,
+            "--breaker releases all targets of a server: remove the targets, --force and "
+            "--context": breaker and (targets or force or context),
+            "--server needs --breaker": server is not None and not breaker,
+        }
+    )
+    if breaker:
+        from autoscaler.cli.releasing import release
+
+        return release(server, config)
     from autoscaler.cli.pausing import resume as resume_all
 
-    return resume_all(targets, config, context, override=override)
+    return resume_all(targets or [], config, context, force=force)

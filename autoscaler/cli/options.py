@@ -1,4 +1,4 @@
-"""Options that several commands have: targets, configurations, and where decisions are read."""
+"""Options of several commands: targets, configuration, and the source of decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,68 +14,71 @@ CONFIG_VARIABLE = "AUTOSCALER_CONFIG"
 """The environment variable with the configuration file, where the command line names none."""
 
 ONE_TARGET = "NAMESPACE/NAME or NAMESPACE/KIND/NAME"
-TARGETS_FILE = "The YAML file of targets."
+TARGETS_FILE = "The configuration file."
 
 
 def config_option(help_text: str) -> Any:
-    """Return the option of a configuration file."""
+    """Return the option for a configuration file."""
     return typer.Option("--config", "-c", metavar="FILE", envvar=CONFIG_VARIABLE, help=help_text)
 
 
 def flag(name: str, help_text: str) -> Any:
-    """Return an option that is given or not."""
+    """Return a flag."""
     return typer.Option(f"--{name}", help=help_text)
 
 
-def time_option(help_text: str) -> Any:
-    """Return an option that `times.instant` reads."""
-    return typer.Option(metavar="TIME", help=help_text)
+def time_option(help_text: str, *names: str) -> Any:
+    """Return an option that `times.instant` parses."""
+    return typer.Option(*names, metavar="TIME", help=help_text)
 
 
 def target_argument(help_text: str) -> Any:
-    """Return the argument of a target, or of several."""
+    """Return the argument for targets."""
     return typer.Argument(
         metavar="TARGET", help=help_text, autocompletion=complete, show_default=False
     )
 
 
 ConfigFile = Annotated[Path, config_option(TARGETS_FILE)]
-TargetNames = Annotated[list[str] | None, target_argument(f"{ONE_TARGET}, default all.")]
+TargetNames = Annotated[list[str] | None, target_argument(f"{ONE_TARGET}; default: all.")]
 Workloads = Annotated[list[str], target_argument(f"{ONE_TARGET}.")]
-Since = Annotated[str, time_option("From when on, such as 1h or 'yesterday 18:00'.")]
-Context = Annotated[str | None, typer.Option(help="The context of the kubeconfig.")]
+Since = Annotated[str, time_option("Start time, such as 1h or 'yesterday 18:00'.")]
+Context = Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig context.")]
 Output = Annotated[
     Literal["text", "json"],
-    typer.Option("--output", "-o", help="text, or json with everything."),
+    typer.Option("--output", "-o", help="The output format; json has every field."),
 ]
 
 
 @dataclass(frozen=True)
 class ExplanationOptions:
-    """Which instants are explained: one, by default now, or those of changes."""
+    """The decisions to explain: the one at a time, by default now, or changes."""
 
     at: Annotated[
-        str | None, time_option("The instant, such as 03:12, '10m ago' or 'yesterday 18:00'.")
+        str | None,
+        time_option("Explain the decision at this time, such as 03:12 or '10m ago'; default: now."),
     ] = None
     last_change: Annotated[
-        bool, flag("last-change", "The last decision that changed the count.")
+        bool, flag("last-change", "Explain the last decision that changed the replicas.")
     ] = False
-    since: Annotated[str | None, time_option("Each change since then, such as 1h.")] = None
+    since: Annotated[
+        str | None, time_option("Explain each change since this time, such as 1h.")
+    ] = None
     recompute: Annotated[
         bool,
         flag(
             "recompute",
-            "Decide again from what was read then, and compare; of a state directory only.",
+            "Decide again from the recorded inputs and compare; needs a state directory.",
         ),
     ] = False
 
     def __post_init__(self) -> None:
         several = sum((self.at is not None, self.last_change, self.since is not None)) > 1
-        refuse({"give only one of --at, --last-change and --since": several})
+        refuse({"set only one of --at, --last-change and --since": several})
 
 
 def seconds_of(text: str) -> float:
-    """Read a duration that is longer than 0.  Raises BadParameter."""
+    """Parse a duration above 0, in seconds.  Raises BadParameter."""
     from autoscaler.config import durations
 
     try:
@@ -83,7 +86,7 @@ def seconds_of(text: str) -> float:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     if not seconds:
-        raise typer.BadParameter("it must be longer than 0")
+        raise typer.BadParameter("must be longer than 0")
     return seconds
 
 
@@ -101,17 +104,17 @@ def _daemon_url(context: typer.Context, url: str | None) -> str | None:
         return None  # an option on the command line wins
     parts = urlsplit(url or "http://none")
     if parts.scheme not in {"http", "https"} or not parts.hostname or set(url or "") & set("@?#"):
-        raise typer.BadParameter("it must be an address such as http://127.0.0.1:9191")
+        raise typer.BadParameter("must be a URL such as http://127.0.0.1:9191")
     return url and url.rstrip("/")
 
 
 def _to_reach(help_text: str, metavar: str = "FILE", **more: Any) -> Any:
-    group = "To reach the daemon"
+    group = "Connection to the daemon"
     return typer.Option(metavar=metavar, rich_help_panel=group, help=help_text, **more)
 
 
 _URL = _to_reach(
-    "The running daemon to ask, such as http://127.0.0.1:9191.",
+    "URL of the daemon, such as http://127.0.0.1:9191.",
     "URL",
     callback=_daemon_url,
     envvar="AUTOSCALER_URL",
@@ -120,45 +123,46 @@ _URL = _to_reach(
 
 @dataclass(frozen=True)
 class DaemonOptions:
-    """Which daemon is asked, and how to sign in.  Raises BadParameter."""
+    """The daemon to ask and its credentials.  Raises BadParameter."""
 
     url: Annotated[str | None, _URL] = None
-    ca_file: Annotated[Path | None, _to_reach("The CA of its certificate, PEM.")] = None
-    cert_file: Annotated[Path | None, _to_reach("Your client certificate, PEM.")] = None
-    key_file: Annotated[Path | None, _to_reach("The key of that, PEM.")] = None
-    token_file: Annotated[Path | None, _to_reach("The file with your bearer token.")] = None
-    user: Annotated[str | None, _to_reach("Your user name.", "NAME")] = None
-    password_file: Annotated[Path | None, _to_reach("The file with your password.")] = None
+    ca_file: Annotated[Path | None, _to_reach("CA certificate of the daemon (PEM).")] = None
+    cert_file: Annotated[Path | None, _to_reach("Client certificate (PEM).")] = None
+    key_file: Annotated[Path | None, _to_reach("Key of the client certificate (PEM).")] = None
+    token_file: Annotated[Path | None, _to_reach("File with a bearer token.")] = None
+    user: Annotated[str | None, _to_reach("User name for basic authentication.", "NAME")] = None
+    password_file: Annotated[Path | None, _to_reach("File with the password.")] = None
 
     def __post_init__(self) -> None:
         config, directory = (getattr(self, name, None) for name in ("config", "state_directory"))
         files = self.ca_file, self.cert_file, self.key_file, self.token_file, self.password_file
         given = self.user is not None or any(files)
-        what = "certificates, tokens and passwords are for a daemon"
+        what = "certificates, tokens and passwords need a daemon"
         missing = "--url or -c" if isinstance(self, SourceOptions) else "--url"
         refuse(
             {
                 what: given and directory,
-                f"give {missing}: {what}": given and not (self.url or config),
-                "give --url or --state-directory": self.url and directory,
-                "--user and --password-file go together": (self.user is None)
+                f"{what}: set {missing}": given and not (self.url or config),
+                "set only one of --url and --state-directory": self.url and directory,
+                "set both --user and --password-file": (self.user is None)
                 != (self.password_file is None),
-                "give --token-file or --user": self.token_file and self.user is not None,
-                "--key-file goes with --cert-file": self.key_file and not self.cert_file,
+                "set only one of --token-file and --user": self.token_file
+                and self.user is not None,
+                "--key-file needs --cert-file": self.key_file and not self.cert_file,
             }
         )
 
 
 @dataclass(frozen=True)
 class SourceOptions(DaemonOptions):
-    """Where decisions are read: a running daemon, or the record in a state directory."""
+    """The source of decisions: a running daemon, or a state directory."""
 
-    config: Annotated[Path | None, config_option("The YAML file of the daemon.")] = None
+    config: Annotated[Path | None, config_option("The configuration of the daemon.")] = None
     state_directory: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The state directory to read; default that of --config.",
+            help="State directory to read; default: the one of --config.",
             exists=True,
         ),
     ] = None

@@ -69,15 +69,15 @@ def pause(
     }
     what = _WHAT[only or "true"]
     if replicas is not None:
-        what = f"paused, it goes to {wording.counted(replicas, 'replica')} and stays there"
-    end = "until it is resumed" if until is None else f"until {until}"
+        what = f"paused at {wording.counted(replicas, 'replica')}"
+    end = "until resumed" if until is None else f"until {until}"
 
-    def told(workload: Workload) -> str:
+    def describe(workload: Workload) -> str:
         if workload.target is not None:
             return f"{what} {end}"
-        return f"annotated: {what} {end}, if a daemon scales it"
+        return f"annotated: {what} {end}, if a daemon scales this workload"
 
-    return _annotate("pause", names, config, context, values, told)
+    return _annotate("pause", names, config, context, values, describe)
 
 
 def resume(
@@ -85,27 +85,27 @@ def resume(
     config: Path | None = None,
     context: str | None = None,
     *,
-    override: bool = False,
+    force: bool = False,
 ) -> int:
     """End the pause of the workloads that are named, and return the exit code.
 
-    ``override`` ends one of the configuration too.  Without it that one stays, which is a failure.
+    ``force`` also ends a pause by the configuration.  Without it such a pause stays: a failure.
     """
-    values = {PAUSED: "false" if override else None, PAUSED_REPLICAS: None, PAUSED_UNTIL: None}
+    values = {PAUSED: "false" if force else None, PAUSED_REPLICAS: None, PAUSED_UNTIL: None}
     still_paused: list[str] = []
 
-    def told(workload: Workload) -> str:
+    def describe(workload: Workload) -> str:
         if workload.target is None or workload.target.extensions.pause is None:
             return "resumed"
-        if override:
-            return f'resumed, though the configuration pauses it: {PAUSED} is "false"'
+        if force:
+            return f'resumed despite the configuration: {PAUSED} is "false"'
         still_paused.append(workload.key)
         return (
-            "no annotation pauses it any more, but the configuration does; "
-            "`autoscaler resume --override` resumes it all the same"
+            "annotations removed, but the configuration pauses it; "
+            "`autoscaler resume --force` resumes it anyway"
         )
 
-    code = _annotate("resume", names, config, context, values, told)
+    code = _annotate("resume", names, config, context, values, describe)
     return code or (1 if still_paused else 0)
 
 
@@ -115,26 +115,26 @@ def _annotate(
     config: Path | None,
     context: str | None,
     values: Mapping[str, str | None],
-    told: Callable[[Workload], str],
+    describe: Callable[[Workload], str],
 ) -> int:
     code = 0
     try:
         workloads, clusters = _find(names, config)
         named = {workload.cluster for workload in workloads}
         if context is not None and len(named) > 1:
-            raise CommandError("--context is of one cluster, and the targets are of several")
+            raise CommandError("--context names one cluster, but the targets are in several")
         for cluster in [name for name in clusters if name in named]:
             server = endpoint_of(clusters[cluster], context)
             with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
                 scales = Scales(api)
                 deadline = clock.monotonic() + _SECONDS
-                for workload in (one for one in workloads if one.cluster == cluster):
+                for workload in (found for found in workloads if found.cluster == cluster):
                     refusal = _refusal(scales, workload, values, deadline)
                     if refusal:
                         code = 1
                         print(f"{workload.key}: {refusal}", file=sys.stderr, flush=True)
                     else:
-                        print(f"{workload.key}: {told(workload)}", flush=True)
+                        print(f"{workload.key}: {describe(workload)}", flush=True)
     except ConnectError as error:
         raise CommandError(f"autoscaler cannot {command}: {error}") from None
     return code

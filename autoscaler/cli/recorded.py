@@ -99,18 +99,18 @@ def _tell_where(source: DecisionSource, keys: Iterable[str] | None, now: float) 
 
 def _text(explanation: Explanation, again: tuple[bool, str] | None, now: float) -> str:
     """Return its text; the first line has the date if it is not today's, the others any other."""
-    held = f"decided at {rfc3339_milli(explanation.time)}, and {explanation.held}"
-    lines = [*explanation.lines]
-    for label, texts in (
-        ("held", [held]),
-        ("values", explanation.values),
-        ("changed", explanation.differences),
-        ("otherwise", explanation.alternatives),
-        ("others", explanation.others),
-        ("recomputed", [] if again is None else [again[1]]),
+    decided = f"at {rfc3339_milli(explanation.time)}, {explanation.validity}"
+    first, *rest = explanation.lines
+    rest = ["Decision", *rest, *labelled("decided", [decided])]
+    rest += labelled("values", explanation.values)
+    for heading, texts in (
+        ("Changes since the previous decision", explanation.differences),
+        ("What would change this", explanation.alternatives),
+        ("Changes by other clients", explanation.others),
+        ("Recomputed", () if again is None else (again[1],)),
     ):
-        lines += labelled(label, texts)
-    first, *rest = lines
+        if texts:
+            rest += [heading, *(f"  {text}" for text in texts)]
     others = (times.localized(line, explanation.time) for line in rest)
     return "\n".join((times.localized(first, explanation.time, now), *others))
 

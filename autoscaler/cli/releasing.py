@@ -1,4 +1,4 @@
-"""`autoscaler release`: ends the hold of the scale-down breaker."""
+"""`autoscaler resume --breaker`: end the hold of the scale-down breaker."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,22 @@ _POLL_SECONDS = 0.1
 
 
 def release(server: str | None, config: Path | None) -> int:
-    """Ask the running daemon to let the targets of a server go, or of all; return the exit code."""
+    """Ask the daemon to release the targets of a server, or of all; return the exit code."""
     directory, servers = _place(config)
     if server is not None and servers and server not in servers:
         similar = wording.similar(server, servers)
-        hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(servers)}"
-        unknown = f"no Prometheus server is called {server}; {hint}"
+        hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(servers)}"
+        unknown = f"unknown Prometheus server {server}; {hint}"
         raise ArgumentError(printable(unknown, LONGEST_SENTENCE))
     chosen = _chosen(_trips(directory), server)
     if not chosen:
-        print("nothing is held: no scale-down breaker has tripped")
+        print("no scale-down breaker has tripped")
         return 0
     _ask(directory, server)
     for name, trip in chosen.items():
         print(
-            f"released: {trip.down} of the {trip.of} targets that read from "
-            f"{wording.prometheus_server(name)} were held, and may go down from their next sync on"
+            f"released: {trip.down} of {trip.of} targets of {wording.prometheus_server(name)}, "
+            "from their next sync"
         )
     return 0
 
@@ -48,8 +48,8 @@ def _place(config: Path | None) -> tuple[Path, Sequence[str]]:
     directory = loaded.state_directory
     if directory is None:
         raise CommandError(
-            f"the daemon of {config} cannot be asked, since `stateDirectory` is null: wait until "
-            "the hold ends, or take `scaleDownBreaker` out of the configuration"
+            f"cannot ask the daemon of {config}, `stateDirectory` is null: wait until the hold "
+            "ends, or remove `scaleDownBreaker` from the configuration"
         )
     return directory, [wording.server_label(name) for name in loaded.servers]
 
@@ -58,8 +58,8 @@ def _trips(directory: Path) -> Mapping[str, Trip]:
     saved = read_saved(directory)
     if saved is None:
         raise CommandError(
-            f"there is no state of a daemon in {directory}; run it where the daemon runs, with its "
-            "configuration as -c FILE"
+            f"no state of a daemon in {directory}: run this command where the daemon runs, with "
+            "its configuration as -c FILE"
         )
     if isinstance(saved, str):
         raise CommandError(saved)

@@ -186,14 +186,13 @@ class HoldReading:
 def why_held(reading: HoldReading) -> str:
     """Say why `holdScaleDownQuery` lets nothing go down."""
     if reading.gap is not None:
-        missing = f"{HOLD_QUERY} has no answer that counts: {reading.gap.detail}"
-        return f"nothing goes down, since {missing}"
+        return f"no scale-down, {HOLD_QUERY} has no valid answer: {reading.gap.detail}"
     if not reading.series:
-        return f"nothing goes down in the first sync after {HOLD_QUERY} held"
+        return f"no scale-down in the first sync after {HOLD_QUERY} ended"
     more = f" and {reading.series - 1} more" if reading.series > 1 else ""
     # Such as that of vector(1).
     first = "a value without labels" if reading.first == "{}" else reading.first
-    return f"nothing goes down while {HOLD_QUERY} returns {first}{more}"
+    return f"no scale-down while {HOLD_QUERY} returns {first}{more}"
 
 
 @dataclass(frozen=True, slots=True)

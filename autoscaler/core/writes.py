@@ -138,7 +138,7 @@ def settle_write(
         return settle(spec, decision, history)
     if isinstance(write, WriteConflict):
         pending = history.pending if write.uncertain else earlier
-        error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
+        error = f"another client set the replicas to {write.scale.spec_replicas}"
         return settle_failure(decision, history, previous, error, pending)
     if isinstance(write, WriteFailure):
         pending, version = history.pending if write.unknown else earlier, write.resource_version

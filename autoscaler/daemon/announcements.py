@@ -227,7 +227,7 @@ class Announcements(Observer, Reporter):
             self._health.report(Component.BREAKER, ok=not told, message=message)
 
     def release_refused(self, reason: str) -> None:
-        """Report once for each reason that a request of `autoscaler release` cannot be read."""
+        """Report once per reason that a request of `resume --breaker` cannot be read."""
         if reason != self._release_refused:
             self._release_refused = reason
             message = f"a request to release cannot be read: {reason}"

@@ -1,7 +1,7 @@
 """What the daemon does with its state directory.
 
 It waits until no other one is at work with it, goes on with the histories that are there, keeps
-them for the next start, and looks for requests of `autoscaler release`.
+them for the next start, and looks for requests of `autoscaler resume --breaker`.
 """
 
 import math

@@ -9,15 +9,15 @@ from autoscaler.demo.story import MOST_CLUSTERS, DemoOptions
 
 @command("demo", "demo --context kind-kind")
 def demo(options: DemoOptions) -> int:
-    """Watch a queue fill and drain, and its workers follow.
+    """Show a queue that fills and drains, and its workers.
 
-    It takes about a minute, and begins with the address of the pages, which show this queue and
-    other workloads. Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
+    Takes about a minute. Prints the URL of the pages first. Needs Prometheus on the PATH. Ctrl-C
+    stops and removes everything.
     """
     if options.clusters > MOST_CLUSTERS:
         raise typer.BadParameter(f"the demo has at most {MOST_CLUSTERS}", param_hint="'--clusters'")
     both = options.context is not None and options.clusters > 1
-    why = "--clusters makes stand-ins, and --context is a cluster of yours: give only one"
+    why = "set only one of --clusters (simulated clusters) and --context (your cluster)"
     refuse({why: both})
     from autoscaler.demo.show import perform
 

@@ -237,8 +237,8 @@ def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None
         f"  {command} history --since 10m --url {at.url}",
         f"  {command} explain {workers} --last-change --url {at.url}",
         f"  {command} plan -c {at.file} --explain",
-        f"  {command} replay -c {at.file} -t {workers} --from '1m ago'",
-        f"  {command} replay -c {at.file} --from '1m ago' --from-record",
+        f"  {command} replay -c {at.file} {workers} --since 1m",
+        f"  {command} replay -c {at.file} --since 1m --from-record",
     ):
         say(line)
     while not stop.wait(_REFRESH):

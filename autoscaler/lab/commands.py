@@ -1,4 +1,4 @@
-"""The commands that try a configuration out, and the schemas of all files."""
+"""The commands that try out a configuration, and the schemas of files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,14 +6,22 @@ from typing import Annotated
 import typer
 
 from autoscaler.cli.command import command
-from autoscaler.cli.options import ONE_TARGET, ConfigFile, Output, flag, refuse, target_argument
+from autoscaler.cli.options import (
+    ONE_TARGET,
+    ConfigFile,
+    Output,
+    TargetNames,
+    flag,
+    refuse,
+    target_argument,
+)
 from autoscaler.lab.options import PolicyTestOptions, ReplayOptions, ReportOptions, SearchOptions
 
 
 @command(
-    "replay -c autoscaler.yaml --from '7d ago'",
+    "replay -c autoscaler.yaml --since 7d",
     "replay -c autoscaler.yaml --csv load.csv",
-    "replay -c now.yaml -c new.yaml --from '7d ago'",
+    "replay -c now.yaml -c new.yaml --since 7d shop/web",
 )
 def replay(
     configs: Annotated[
@@ -21,37 +29,37 @@ def replay(
         typer.Option(
             *("--config", "-c"),
             metavar="FILE",
-            help="The configuration; of several the others are compared with the first.",
+            help="The configuration; repeat to compare others with the first.",
         ),
     ],
+    targets: TargetNames = None,
     output: Output = "text",
     *,
     options: ReplayOptions,
     report: ReportOptions,
 ) -> int:
-    """Replay a time that has passed as configurations would have gone through it.
+    """Simulate what a configuration would have done in a past period.
 
-    The data are what its Prometheus servers have, what a daemon has recorded, or files. Pods that
-    are created become ready later, readings follow the count, and every decision is that of a
-    daemon. How the load of each metric follows the count is told: as recorded, shared by the pods
-    that are ready, or a queue; --assume states it.
+    The data come from Prometheus, from the record of a daemon or from files. Decisions are those
+    of the daemon; pods, their start and their load are simulated. Every assumption is printed, and
+    --assume replaces them.
 
-    With several -c they stand side by side: each measure of each target is told with which is
-    better, and on how many of the days. The demand is counted in pods of the first one.
+    With several -c each target has the measures of all configurations side by side. The demand is
+    counted in pods of the first one.
 
-    Ctrl-C leaves what is done of one configuration.
+    Ctrl-C prints the results so far of one configuration.
 
-    Exit codes: 0 replayed, 1 some targets could not be, or it was interrupted, 2 bad
+    Exit codes: 0 done, 1 some targets could not be replayed or interrupted, 2 invalid
     configuration or arguments.
     """
     from autoscaler.lab.replaying import replay as run
 
-    return run(configs, options, report, as_json=output == "json")
+    return run(configs, targets or [], options, report, as_json=output == "json")
 
 
 @command(
-    "tune shop/web -c autoscaler.yaml --from '14d ago' --shortage-cost 10 --replica-hour-cost 1",
-    "tune shop/web -c autoscaler.yaml --from '14d ago' --most-shortage 0.1%",
+    "tune shop/web -c autoscaler.yaml --since 14d --shortage-cost 20",
+    "tune shop/web -c autoscaler.yaml --since 14d --most-shortage 0.1%",
 )
 def tune(
     target: Annotated[str, target_argument(f"{ONE_TARGET}.")],
@@ -62,17 +70,16 @@ def tune(
     options: ReplayOptions,
     report: ReportOptions,
 ) -> int:
-    """Search for better settings of one target, on its history.
+    """Search better settings for one target by replay.
 
-    It tells which candidates none is better than in shortage, replica-hours and changes together,
-    and which one of them is preferred by the costs. They are chosen by the first half of the days
-    and judged on the others, and the configuration as it is stands beside them. It needs optuna,
-    which requirements-tune.lock has.
+    Prints the candidates that no other beats in shortage, replica-hours and changes, and the one
+    with the lowest cost. Candidates are chosen on the first half of the days and evaluated on the
+    second half, next to the current configuration. Needs optuna (requirements-tune.lock).
 
-    Ctrl-C leaves the best so far.
+    Ctrl-C prints the best candidates so far.
 
-    Exit codes: 0 searched, 1 the target could not be replayed, or it was interrupted, 2 bad
-    configuration or arguments.
+    Exit codes: 0 done, 1 the target could not be replayed or interrupted, 2 invalid configuration
+    or arguments.
     """
     from autoscaler.lab.tuning import tune as run
 
@@ -81,15 +88,17 @@ def tune(
 
 @command("test policy-tests/*.yaml", "test --junit report.xml policy-tests/queue.yaml")
 def test(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="YAML files of tests.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Files of policy tests (YAML).")
+    ],
     options: PolicyTestOptions,
 ) -> int:
-    """Run unit tests of scaling policies, as `promtool test rules` runs those of alerts.
+    """Run unit tests of scaling policies, like `promtool test rules`.
 
-    A file names a configuration, what its queries return, and which counts are expected when. The
-    decisions are those of the daemon, in a simulated world; nothing is asked and nothing written.
+    A file names a configuration, the results of its queries over time and the expected replicas.
+    Decisions are those of the daemon. Needs no cluster and no Prometheus.
 
-    Exit codes: 0 all hold, 1 some do not, 2 a file is not valid.
+    Exit codes: 0 all tests pass, 1 some fail, 2 invalid file.
     """
     from autoscaler.lab.testing import run_test_files
 
@@ -98,18 +107,15 @@ def test(
 
 @command("schema > autoscaler.schema.json")
 def schema(
-    included: Annotated[
-        bool, flag("included", "The schema of a file that `include` names.")
-    ] = False,
-    tests: Annotated[bool, flag("tests", "The schema of a file of `autoscaler test`.")] = False,
+    included: Annotated[bool, flag("included", "Print the schema of included files.")] = False,
+    tests: Annotated[bool, flag("tests", "Print the schema of policy tests.")] = False,
     replay: Annotated[
-        bool, flag("replay", "The schema of what `autoscaler replay -o json` prints.")
+        bool, flag("replay", "Print the schema of `autoscaler replay -o json`.")
     ] = False,
 ) -> int:
-    """Print the JSON Schema of the configuration file, for editors.
+    """Print the JSON Schema of the configuration, for editors.
 
-    Those of --included and --tests refer to autoscaler.schema.json, the one of the configuration
-    file, in the same folder.
+    The schemas of --included and --tests refer to autoscaler.schema.json in the same folder.
     """
     import json
 
@@ -117,7 +123,7 @@ def schema(
     from autoscaler.lab.policy_tests.settings import TESTS
     from autoscaler.lab.rendering import ReplayAnswer
 
-    refuse({"give one of --included, --tests and --replay": included + tests + replay > 1})
+    refuse({"set only one of --included, --tests and --replay": included + tests + replay > 1})
     of = INCLUDED if included else TESTS if tests else CONFIGURATION
     found = ReplayAnswer.model_json_schema() if replay else json_schema(of)
     typer.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""The options of `replay`, `tune` and `test`."""
+"""Options of `replay`, `tune` and `test`."""
 
 import os
 from dataclasses import dataclass, field
@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from autoscaler.cli.options import ONE_TARGET, flag, seconds_of
-from autoscaler.cli.target_names import complete
+from autoscaler.cli.options import flag, seconds_of, time_option
 
-_SOURCE = "Where the data come from"
+_SOURCE = "Source of the data"
 
 
 def _of_source(help_text: str, metavar: str | None = None, **more: Any) -> Any:
@@ -23,125 +22,109 @@ def _percentage(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0.0 <= share <= 1.0:
-        raise typer.BadParameter("it must be a percentage such as 0.1%")
+        raise typer.BadParameter("must be a percentage such as 0.1%")
     return share
 
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """Which targets are replayed, over which time, and with which data."""
+    """The period and the data of a replay."""
 
     begin: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="When it begins, as `2d ago`.")
+        str | None, time_option("Start of the period, such as 2d or 'monday 9:00'.", "--since")
     ] = None
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="When it ends; default now.")
-    ] = None
-    targets: Annotated[
-        list[str],
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="TARGET",
-            help=f"{ONE_TARGET}; default all.",
-            autocompletion=complete,
-        ),
-    ] = field(default_factory=list)
+    end: Annotated[str | None, time_option("End of the period; default: now.", "--until")] = None
     from_record: Annotated[
         bool,
-        typer.Option("--from-record", rich_help_panel=_SOURCE, help="What a daemon has recorded."),
+        typer.Option("--from-record", rich_help_panel=_SOURCE, help="Use the record of a daemon."),
     ] = False
     state_directory: Annotated[
-        Path | None, _of_source("The directory of the record; default that of --config.", "DIR")
+        Path | None,
+        _of_source("State directory with the record; default: the one of --config.", "DIR"),
     ] = None
     csv: Annotated[
         list[str],
         _of_source(
-            "Samples in a file, `t,value` or `t,value,replicas`; as NAME=FILE those of a query or "
-            "metric. May be given several times.",
+            "File of samples, `t,value` or `t,value,replicas`; NAME=FILE for the samples of one "
+            "query or metric. Repeatable.",
             "FILE",
         ),
     ] = field(default_factory=list)
     step: Annotated[
         float | None,
-        _of_source(
-            "Between two points of Prometheus; default the sync period.", "TIME", parser=seconds_of
-        ),
+        _of_source("Step of range queries; default: the sync period.", "TIME", parser=seconds_of),
     ] = None
     cache: Annotated[
         Path | None,
         _of_source(
-            "Where answers of Prometheus are kept, so that they are asked once; default "
-            "~/.cache/autoscaler/ranges.",
+            "Cache for answers of Prometheus; default: ~/.cache/autoscaler/ranges.",
             "DIR",
         ),
     ] = None
-    no_cache: Annotated[bool, flag("no-cache", "Keep no answers, and use none that are kept.")] = (
-        False
-    )
+    no_cache: Annotated[bool, flag("no-cache", "Do not use the cache.")] = False
     assume: Annotated[
-        Path | None, _of_source("What is assumed of loads and pods, YAML.", "FILE")
+        Path | None, _of_source("Assumptions about loads and pods (YAML).", "FILE")
     ] = None
     processes: Annotated[
         int,
-        typer.Option(
-            min=1, help="In how many processes; default one for each core.", show_default=False
-        ),
+        typer.Option(min=1, help="Number of processes; default: one per core.", show_default=False),
     ] = field(default_factory=lambda: os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Which file is to be written, and whether over one that is there."""
+    """The report file."""
 
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a report, one HTML file that opens anywhere."),
+        typer.Option(metavar="FILE", help="Write a report as one HTML file."),
     ] = None
-    force: Annotated[bool, flag("force", "Write over a report that is there.")] = False
+    force: Annotated[bool, flag("force", "Overwrite an existing file.")] = False
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What `tune` searches, and by which preference it chooses."""
+    """The search space and the preference of `tune`."""
 
     shortage_cost: Annotated[
-        float, typer.Option(min=0.0, help="What an hour of one missing pod costs.")
+        float, typer.Option(min=0.0, help="Cost of one missing pod for one hour.")
     ] = 10.0
     replica_hour_cost: Annotated[
-        float, typer.Option(min=0.0, help="What an hour of one replica costs.")
+        float, typer.Option(min=0.0, help="Cost of one replica for one hour.")
     ] = 1.0
     most_shortage: Annotated[
         float | None,
         typer.Option(
             metavar="PERCENT",
             parser=_percentage,
-            help="In place of costs: so much of the time may be short.",
+            help="Instead of costs: the largest under-provisioned share of the time, such as 0.1%.",
         ),
     ] = None
     space: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The values that may be tried, YAML.")
+        Path | None, typer.Option(metavar="FILE", help="The values to try (YAML).")
     ] = None
-    trials: Annotated[int, typer.Option(min=1, help="How many candidates are tried.")] = 100
-    seed: Annotated[int, typer.Option(help="Of the search: the same gives the same.")] = 1
+    trials: Annotated[int, typer.Option(min=1, help="Number of candidates.")] = 100
+    seed: Annotated[
+        int, typer.Option(help="Seed of the search; the same seed gives the same result.")
+    ] = 1
 
 
 @dataclass(frozen=True)
 class PolicyTestOptions:
-    """Which tests are run, and where results go."""
+    """The tests to run and the output of results."""
 
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print each test, and what it assumes.")
+        bool, typer.Option("--verbose", "-v", help="Print each test and its assumptions.")
     ] = False
     name: Annotated[
         str | None,
         typer.Option(
             *("--name", "-k"),
             metavar="TEXT",
-            help="Only tests whose name has this in it, or is like it with *.",
+            help="Run only tests whose name contains this text or matches it with *.",
             show_default=False,
         ),
     ] = None
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML there.")
+        Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML.")
     ] = None

@@ -36,22 +36,23 @@ _LONGEST_SECONDS = 400 * 86_400.0
 
 def plan_of(
     config: Config,
+    names: Sequence[str],
     options: ReplayOptions,
     stack: ExitStack,
     span: tuple[float, float] | None = None,
 ) -> ReplayPlan:
-    """Return what is to be replayed of a configuration.  Raises what commands print.
+    """Return the plan of a replay.  Raises CommandError and ArgumentError.
 
-    Its data are there until ``stack`` closes them.  The time is ``span`` if there is one, else that
-    of the options, which may be one that counts from now.
+    ``names`` are the targets, all if empty.  ``stack`` closes the data.  ``span`` is the period in
+    Unix seconds, instead of the one of the options.
     """
-    targets = chosen_targets(config, options.targets)
+    targets = chosen_targets(config, names)
     if not targets:
-        raise CommandError(f"{config.path} has no targets: there is nothing to replay")
+        raise CommandError(f"{config.path} has no targets to replay")
     if options.from_record and options.csv:
-        raise ArgumentError("--from-record and --csv are two sources: give one")
+        raise ArgumentError("set only one of --from-record and --csv")
     if options.begin is None and not options.csv:
-        raise ArgumentError("--from is missing: the time at which the replay begins")
+        raise ArgumentError("--since is missing: the start of the period")
     assumptions = _assumptions(options, config)
     warm_up = max(reach(target, config.flags) for target in targets)
     data: ReplayData
@@ -71,7 +72,7 @@ def plan_of(
 
 
 def chosen_targets(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
-    """Return the targets that are named; all if none are."""
+    """Return the named targets; all without names."""
     keys = chosen(names, [target.key for target in config.targets])
     return tuple(target for target in config.targets if target.key in keys)
 
@@ -87,18 +88,18 @@ def _assumptions(options: ReplayOptions, config: Config) -> Assumptions:
 
 
 def _time(options: ReplayOptions, first: float, last: float) -> tuple[float, float]:
-    """Return begin and end; those that are not given are ``first`` and ``last``."""
+    """Return the period of the options, by default from ``first`` to ``last``."""
     now = max(clock.wall(), last)
     begin = first if options.begin is None else times.instant(options.begin, now)
     end = last if options.end is None else times.instant(options.end, now)
     if begin >= end:
-        until = "the end of the samples" if options.csv and options.end is None else "--to"
-        raise ArgumentError(f"--from ({rfc3339(begin)}) has to be before {until} ({rfc3339(end)})")
+        until = "the end of the samples" if options.csv and options.end is None else "--until"
+        raise ArgumentError(f"--since ({rfc3339(begin)}) must be before {until} ({rfc3339(end)})")
     if end - begin > _LONGEST_SECONDS:
-        raise ArgumentError("--from is more than 400 days before --to: replay less at a time")
+        raise ArgumentError("the period from --since to --until is longer than 400 days")
     if options.step is not None and options.step > end - begin:
         raise ArgumentError(
-            f"--step ({options.step:g} s) is larger than the time of {end - begin:g} s"
+            f"--step ({options.step:g} s) is longer than the period ({end - begin:g} s)"
         )
     return begin, end
 

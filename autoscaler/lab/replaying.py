@@ -53,19 +53,24 @@ _ALL = "all targets"
 
 
 def replay(
-    files: Sequence[Path], options: ReplayOptions, report: ReportOptions, *, as_json: bool
+    files: Sequence[Path],
+    names: Sequence[str],
+    options: ReplayOptions,
+    report: ReportOptions,
+    *,
+    as_json: bool,
 ) -> int:
-    """Replay the targets of configurations, and print what came of it; return the exit code.
+    """Replay targets of configurations and print the result; return the exit code.
 
-    The code is 1 if some could not be replayed, or an interrupt has ended it before its end.
+    The code is 1 if some targets could not be replayed, or after an interrupt.
     """
     refuse_to_overwrite(report)
     configs = [load(file, namespace_or_anywhere) for file in files]
     done: list[Replay] = []
     with ExitStack() as stack:
-        plans = [plan_of(configs[0], options, stack)]
+        plans = [plan_of(configs[0], names, options, stack)]
         span = plans[0].begin, plans[0].end
-        plans += [plan_of(config, options, stack, span) for config in configs[1:]]
+        plans += [plan_of(config, names, options, stack, span) for config in configs[1:]]
         for file, plan in zip(files, _comparable(plans), strict=True):
             few = len(plan.targets) <= _EXPLAINED_TARGETS
             explain: Explain = (lambda step: verdict(step.result)) if few else own_reason
@@ -77,7 +82,7 @@ def replay(
     if len(files) == 1:
         _tell_one(answer_of(done[0]), f"Replay of {files[0].name}", report, as_json=as_json)
     elif cut_short:
-        raise CommandError("interrupted: what was not replayed to its end is not compared")
+        raise CommandError("interrupted: incomplete replays are not compared")
     else:
         _ComparedFiles(files, plans, done).tell(report, as_json=as_json)
     if cut_short:

@@ -72,15 +72,13 @@ def tune(
 
     The code is 1 if the target cannot be replayed, or an interrupt has ended the search.
     """
-    if options.targets:
-        raise ArgumentError("the target stands before the options: --target does not go with tune")
     optuna = _optuna()
     refuse_to_overwrite(report)
     config = load(file, namespace_or_anywhere)
     target = _target(config, name)
     space = _space(search.space, target)
     with ExitStack() as stack:
-        plan = _whole_days(plan_of(config, replace(options, targets=[target.key]), stack))
+        plan = _whole_days(plan_of(config, [target.key], options, stack))
         plan = replace(plan, per_pod=plan.yardstick())
         found = _Search(plan, space, search).done(optuna, options.processes)
         if report.report is not None:

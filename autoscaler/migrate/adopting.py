@@ -142,8 +142,8 @@ def _problems_over(move: Move, wishes: AdoptOptions) -> list[str]:
         problems += _lacked_rights(move, other)
         if other.scaled_object is not None:
             problems += _would_move(other.scaled_object)
-    if not wishes.anyway:
-        doubts = [f"{one}; --anyway goes over all the same" for one in _doubts(move, standing)]
+    if not wishes.force:
+        doubts = [f"{one}; use --force to take it over anyway" for one in _doubts(move, standing)]
         problems += doubts
     return problems
 
@@ -226,7 +226,7 @@ def _take_away(move: Move, first: Other, wishes: AdoptOptions) -> int | None:
             return (now.count,)
         if not now.is_left_alone or now.mode is Mode.SHADOW:
             return None
-        if not (wishes.anyway or _is_at_rest(other.autoscaler, now.count)):
+        if not (wishes.force or _is_at_rest(other.autoscaler, now.count)):
             return None
         if other.scaled_object is not None:
             _fail(move, move.cluster.pause(other.scaled_object, on=True))
@@ -293,9 +293,9 @@ def _problems_back(move: Move, wishes: AdoptOptions) -> list[str]:
             f"{named(manifest)} is not in the cluster any more: apply {move.saved}, without the "
             "annotation of the pause, and run the same command again"
         )
-    if manifest is None and not wishes.anyway:
+    if manifest is None and not wishes.force:
         _, lost = as_autoscaler(move.target)
-        problems += [f"{one}; --anyway makes it all the same" for one in lost]
+        problems += [f"{one}; use --force to create it anyway" for one in lost]
     return problems
 
 

@@ -80,8 +80,8 @@ def not_at_rest(now: Situation) -> str:
     other = now.other
     told = f"{other}" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
     return (
-        f"{told}, and the count is {now.count}: it is in the middle of a change, and "
-        "stays until both are the same; --anyway does not wait for that"
+        f"{told}, replicas are {now.count}: a change is in progress, try again when both are "
+        "equal, or use --force"
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands that move workloads from other autoscalers, and back."""
+"""The commands that migrate workloads from other autoscalers, and back."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ from autoscaler.migrate.options import AdoptionSource, AdoptOptions, ImportOptio
 
 @command(
     "import hpa.yaml keda/ -o autoscaler.yaml",
-    "import --from-cluster -A --prometheus http://prometheus:9090 -o autoscaler.yaml",
+    "import --from-cluster -A -o autoscaler.yaml",
 )
 def import_(
     files: Annotated[
@@ -26,15 +26,15 @@ def import_(
     *,
     options: ImportOptions,
 ) -> int:
-    """Convert autoscalers of others to a configuration, and report what differs.
+    """Convert HPAs, ScaledObjects and adapter rules to a configuration.
 
-    It reads HorizontalPodAutoscalers of every version, ScaledObjects of KEDA and the rules of
-    prometheus-adapter. What cannot be carried over stands in the configuration as `undecided`, and
-    keeps it from being valid until somebody has decided; the rest is imported.
+    Reads HorizontalPodAutoscalers of every version, ScaledObjects of KEDA and the rules of
+    prometheus-adapter. Keys that cannot be converted are listed as `undecided` in the
+    configuration, which is invalid until you decide and remove them.
 
-    Exit codes: 0 all was imported and the configuration is valid, 1 something could not be read,
-    asked or written, 2 bad arguments, 3 something was refused or is undecided, or files of
-    secrets have to be mounted.
+    Exit codes: 0 everything was imported and the configuration is valid, 1 a source could not be
+    read or a file not written, 2 bad arguments, 3 some sources were refused or are undecided, or
+    files of secrets must be mounted.
     """
     from autoscaler.migrate.importing import import_autoscalers
 
@@ -43,12 +43,11 @@ def import_(
     refuse(
         {
             "name a file, a folder, - or --from-cluster": not files and not is_of_cluster,
-            "give --namespace or --all-namespaces": options.all_namespaces and options.namespace,
-            "--all-namespaces goes with --from-cluster": (
-                options.all_namespaces and not is_of_cluster
-            ),
-            "--context goes with --from-cluster": options.context and not is_of_cluster,
-            f"{output} is there already: name another file, or write over it with --force": (
+            "set only one of --namespace and --all-namespaces": options.all_namespaces
+            and options.namespace,
+            "--all-namespaces needs --from-cluster": (options.all_namespaces and not is_of_cluster),
+            "--context needs --from-cluster": options.context and not is_of_cluster,
+            f"{output} exists: name another file, or overwrite it with --force": (
                 is_there and not options.force
             ),
         }
@@ -67,18 +66,17 @@ def adopt(
     wishes: AdoptOptions,
     place: AdoptionSource,
 ) -> int:
-    """Go over from a HorizontalPodAutoscaler or KEDA, or back.
+    """Take over targets from an HPA or KEDA, or return them.
 
-    The other autoscaler is saved and deleted, or its ScaledObject paused; the target is live then.
-    Nothing moves in between. Without --execute the steps are printed, as commands. With
-    it each is done when the one before holds; what was interrupted goes on where it ended.
+    Saves and deletes the HPA, or pauses the ScaledObject; then the target is live. The replicas do
+    not change meanwhile. Without --execute the steps are printed as commands. An interrupted run
+    can be repeated.
 
-    It asks the daemon as `status` does, and the cluster with your kubeconfig and your rights.
+    Asks the daemon as `status` does, and the cluster with your kubeconfig and rights.
 
-    Exit codes: 0 done, or printed, 1 it could not be done, or not to the end, 2 bad arguments or
-    configuration.
+    Exit codes: 0 done or printed, 1 not possible or not finished, 2 bad arguments or configuration.
     """
     from autoscaler.migrate.adopting import adopt as adopt_all
 
-    refuse({"give the configuration of the targets with --config FILE": place.config is None})
+    refuse({"set --config FILE, the configuration of the targets": place.config is None})
     return adopt_all(targets, place, wishes)

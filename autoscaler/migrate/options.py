@@ -1,4 +1,4 @@
-"""The options of `import` and `adopt`."""
+"""Options of `import` and `adopt`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,16 +22,17 @@ def _prometheus_url(url: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What is imported, and what is written."""
+    """The sources and the output of an import."""
 
     from_cluster: Annotated[
-        bool, flag("from-cluster", "Read what the cluster has, with your kubeconfig.")
+        bool, flag("from-cluster", "Read from the cluster, with your kubeconfig.")
     ] = False
     namespace: Annotated[
         str | None,
         typer.Option(
             *("--namespace", "-n"),
-            help="The namespace to read, and of manifests that name none; else default.",
+            metavar="NAME",
+            help="Namespace to read, and of manifests without one; default: default.",
             show_default=False,
         ),
     ] = None
@@ -43,8 +44,8 @@ class ImportOptions:
         list[Path],
         typer.Option(
             metavar="FILE",
-            help="Rules of prometheus-adapter: values of its chart, its ConfigMap or its "
-            "configuration; else those among the manifests, or of the cluster.",
+            help="Rules of prometheus-adapter: its chart values, ConfigMap or configuration; "
+            "default: the ones among the manifests or in the cluster.",
             show_default=False,
         ),
     ] = field(default_factory=list)
@@ -53,40 +54,41 @@ class ImportOptions:
         typer.Option(
             metavar="URL",
             callback=_prometheus_url,
-            help="Your Prometheus; it is asked which series rules are for.",
+            help="Prometheus, to look up which series the adapter's rules match.",
         ),
     ] = None
     output: Annotated[
         Path | None,
         typer.Option(
-            *("--output", "-o"), metavar="FILE", help="The configuration; default standard output."
+            *("--output", "-o"),
+            metavar="FILE",
+            help="File for the configuration; default: standard output.",
         ),
     ] = None
     report: Annotated[
         Literal["text", "json"],
-        typer.Option(help="What became of each source; on stderr unless there is --output."),
+        typer.Option(help="Format of the report; without --output it goes to stderr."),
     ] = "text"
-    shadow: Annotated[
-        bool, flag("shadow", "All targets have `mode: shadow`, and are never written.")
-    ] = False
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also say what became of each key.")
-    ] = False
-    force: Annotated[bool, flag("force", "Write over a file that is there already.")] = False
+    shadow: Annotated[bool, flag("shadow", "Set `mode: shadow` for all targets.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report every key.")] = False
+    force: Annotated[bool, flag("force", "Overwrite an existing file.")] = False
 
 
 @dataclass(frozen=True)
 class AdoptOptions:
-    """What is to be done with the targets that are named, and where the backup is."""
+    """The direction, and where manifests are saved."""
 
     context: Context = None
-    execute: Annotated[bool, flag("execute", "Do it, instead of printing the steps.")] = False
-    back: Annotated[bool, flag("back", "Give it back to the autoscaler that was.")] = False
+    execute: Annotated[bool, flag("execute", "Execute the steps instead of printing them.")] = False
+    back: Annotated[bool, flag("back", "Return the target to its previous autoscaler.")] = False
     backup: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The folder for its manifest [replaced, beside FILE]."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the saved manifests; default: `replaced` next to --config.",
+        ),
     ] = None
-    anyway: Annotated[bool, flag("anyway", "Also where something speaks against it.")] = False
+    force: Annotated[bool, flag("force", "Continue despite the doubts that are printed.")] = False
 
 
 @dataclass(frozen=True)

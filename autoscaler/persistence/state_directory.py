@@ -18,7 +18,7 @@ DAEMON_LOCK = "daemon.lock"
 RECORD = "record.db"
 RECORD_LOCK = "record.lock"
 RELEASE = "autoscaler.release"
-"""A request of `autoscaler release`, until the daemon takes it."""
+"""A request of `autoscaler resume --breaker`, until the daemon takes it."""
 _OURS = (DATABASE, LOCK, DAEMON_LOCK, RELEASE, RECORD, RECORD_LOCK)
 _LONGEST_HOLDER = 300
 

@@ -1,4 +1,4 @@
-"""What would have had to be different for another count: decided again with one thing changed.
+"""What would change a decision: it is decided again with one input changed.
 
 No rule is repeated here: each alternative is what `step.step_of` returns for other inputs.
 """
@@ -89,28 +89,23 @@ class OtherBound:
 
 def alternatives(entry: SyncResult) -> tuple[str, ...]:
     """Return a sentence for each thing that would have changed the target's count."""
-    decision, told, values = entry.decision, list[str](), list[str]()
+    told, values = list[str](), list[str]()
     for alternative in alternatives_of(entry):
-        goes = f"would have {'stayed at' if alternative.desired == decision.current else 'gone to'}"
-        goes = f"{goes} {alternative.desired}"
+        count = wording.counted(alternative.desired, "replica")
         match alternative:
             case OtherValue():
-                result = alternative.result
-                asks = f"{_name(result)} would have asked for {result.proposal}"
-                values.append(f"{_value(alternative, entry)}, {asks}, and the target {goes}")
+                values.append(f"{_value(alternative, entry)}: {count}")
             case RemovedInput():
-                told.append(f"without {alternative.what} it {goes}{alternative.until}")
+                told.append(f"without {alternative.what}: {count}{alternative.until}")
             case OtherBound() if alternative.which == MIN_QUERY:
-                told.append(f"if {MIN_QUERY} had given {alternative.replicas} it {goes}")
+                told.append(f"{MIN_QUERY} returning {alternative.replicas}: {count}")
             case OtherBound():
                 first = (
-                    " first"
+                    " at first"
                     if alternative.which == _MAXIMUM and alternative.desired < alternative.replicas
                     else ""
                 )
-                told.append(
-                    f"with a {alternative.which} of {alternative.replicas} it {goes}{first}"
-                )
+                told.append(f"{alternative.which} {alternative.replicas}: {count}{first}")
     return tuple(dict.fromkeys(told + values[:_MOST_TOLD]))
 
 
@@ -123,12 +118,13 @@ def _value(alternative: OtherValue, entry: SyncResult) -> str:
     read = entry.inputs.observation.readings[alternative.index]
     if isinstance(result.reading, Values) and isinstance(read, Values):
         then, now = (Decimal(sum(reading.values)) / 1000 for reading in (result.reading, read))
-        return f"at {then:f} instead of {now:f}"
-    word = "more" if (alternative.parts or 0) > 0 else "less"
+        return f"{_name(result)} at {then:f} instead of {now:f} (asks for {result.proposal})"
+    word = "higher" if (alternative.parts or 0) > 0 else "lower"
     change = f"{abs(alternative.parts or 0) * 100 / PARTS:.10g}"
     before, after = wording.usage(was), wording.usage(result)
-    shown = f" ({after} instead of {before})" if after != before else ""
-    return f"with {change}% {word} load on each pod{shown}"
+    shown = f"{after} instead of {before}, " if after != before else ""
+    asks = f"({shown}asks for {result.proposal})"
+    return f"{_name(result)} {change}% {word} on each pod {asks}"
 
 
 def alternatives_of(entry: SyncResult) -> Iterator[RemovedInput | OtherBound | OtherValue]:
@@ -151,10 +147,9 @@ class _RepeatedDecision:
         self.computed = 0
         self.base = self.decide()
 
-    def ends(self, until: float | None, what: str = "that") -> str:
-        """Say from when on something no longer counts, where that is known."""
-        on = "" if until is None else time_of_day(until, self.now)
-        return on and f"; {what} no longer counts from {on} on"
+    def ends(self, until: float | None, what: str = "") -> str:
+        """Say when something expires; empty where that is not known."""
+        return "" if until is None else f" ({what}expires at {time_of_day(until, self.now)})"
 
     def decide(
         self,
@@ -329,7 +324,7 @@ def _left_out(again: _RepeatedDecision) -> Iterator[RemovedInput]:
     if held is not None and held.before != held.after and held.refill is None:
         yield from _without_recommendations(again, held)
     if (breaker := again.base.breaker) is not None:
-        until = f"; that holds until {time_of_day(breaker.until, again.now)}"
+        until = f" (until {time_of_day(breaker.until, again.now)})"
         without = again.decide(breaker=False)
         yield RemovedInput("the scale-down breaker", without.desired, until)
 
@@ -346,11 +341,11 @@ def _of_others(again: _RepeatedDecision) -> _Alternatives:
         until = again.ends(None if refill is None else refill.until)
         yield HOLD_QUERY, again.decide(replace(seen, hold=None), history=history), until
     if base.zone is Zone.IDLE:
-        yield "its `idle`", again.decide(extensions=replace(extensions, idle=None)), ""
+        yield "`idle`", again.decide(extensions=replace(extensions, idle=None)), ""
     if base.held_until is not None:
         flags = replace(again.entry.flags, hold_after_reversals=0)
-        until = f"; they count until {time_of_day(base.held_until, again.now)}"
-        yield "the changes that others made against ours", again.decide(flags=flags), until
+        until = f" (they count until {time_of_day(base.held_until, again.now)})"
+        yield "the changes by other clients", again.decide(flags=flags), until
 
 
 def _of_stages(again: _RepeatedDecision) -> _Alternatives:
@@ -372,8 +367,8 @@ def _of_stages(again: _RepeatedDecision) -> _Alternatives:
         # The entry has it as of its own write.
         written, until = again.entry.decision.limit, ""
         if written is not None and written.until is not None:
-            until = f"; more is permitted from {time_of_day(written.until, again.now)} on"
-        yield "the limit of each step", without, until
+            until = f" (they permit more from {time_of_day(written.until, again.now)})"
+        yield "the scaling policies", without, until
 
 
 def _free(rules: ScalingRules) -> ScalingRules:
@@ -389,8 +384,8 @@ def _of_metrics(again: _RepeatedDecision) -> _Alternatives:
     ]
     if any(works) and not all(works):
         failed = list(compress(results, (not is_usable for is_usable in works)))
-        named = _name(failed[0]) if len(failed) == 1 else f"the {len(failed)} metrics"
-        yield f"{named}, which failed,", _with_metrics(again, works), ""
+        named = f"metric {_name(failed[0])}" if len(failed) == 1 else f"{len(failed)} metrics"
+        yield f"the failed {named}", _with_metrics(again, works), ""
     if any(result.fallback is not None for result in results):
         extensions = replace(again.extensions, fallback=None)
         yield "the fallback", again.decide(extensions=extensions), ""
@@ -423,12 +418,11 @@ def _without_recommendations(
         known = replace(known, first_seen=first, last_active=stamp)
     known = replace(known, blocked_since=None)
     others = tuple(entry for entry in before.recommendations or () if entry != holder)
-    by, last = "the earlier recommendations", "that"
+    by, last = "the earlier recommendations", ""
     if holder is not None:
-        by = wording.recommendation(holder, again.now) + ("," if holder.first else "")
-        at = time_of_day(holder.time, again.now)
-        last = f"the last that holds it, {holder.replicas} at {at},"
-    for what, which, left in ((by, "that", others), ("the earlier recommendations", last, ())):
+        by = f"the {wording.recommendation(holder, again.now)}"
+        last = f"the last one, {holder.replicas} at {time_of_day(holder.time, again.now)}, "
+    for what, which, left in ((by, "", others), ("the earlier recommendations", last, ())):
         history = replace(before, recommendations=left, unobserved=False, extended=known)
         desired = again.decide(history=history).desired
         if desired != again.base.desired:

@@ -593,24 +593,24 @@ class Explanation(AnswerModel):
     values: tuple[Sentence, ...]
     """The numbers of the last sync at or before `at`, if that is a later one."""
     differences: tuple[Sentence, ...]
-    """What differs from the change before."""
+    """The changes since the previous decision."""
     alternatives: tuple[Sentence, ...]
-    """What would have had to be different for another count."""
+    """What would change this decision."""
     others: tuple[Sentence, ...]
-    """Who else wrote."""
+    """Changes by other clients in the hour before."""
     decision: Annotated[Json, _AnswerField(Decision)] | None
     """All of it; null if it is lost, or the target was removed."""
     recomputed: bool | None = None
     """Whether deciding again came to the same; of `autoscaler explain --recompute` only."""
 
     @property
-    def held(self) -> str:
-        """Until when it held, in words."""
+    def validity(self) -> str:
+        """How long the decision was valid, in words."""
         if self.recorded_until is not None:
-            return f"it held when it was last recorded, at {rfc3339(self.recorded_until)}"
+            return f"valid when last recorded, at {rfc3339(self.recorded_until)}"
         if self.until is None:
-            return "it still holds"
-        return f"it held until {rfc3339_milli(self.until)}"
+            return "still valid"
+        return f"valid until {rfc3339_milli(self.until)}"
 
 
 # -- agreement -----------------------------------------------------------------------------------

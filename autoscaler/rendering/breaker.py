@@ -33,4 +33,8 @@ def describe(news: BreakerNews) -> str:
 
 def release_command(server: str) -> str:
     """Return the command that releases a server."""
-    return f"autoscaler release --server {printable(server)}" if server else "autoscaler release"
+    return (
+        f"autoscaler resume --breaker --server {printable(server)}"
+        if server
+        else "autoscaler resume --breaker"
+    )

@@ -1,4 +1,4 @@
-"""What differs between a decision and the one before it, in sentences, the most important first.
+"""The differences between a decision and the previous one, the most important first.
 
 All that `record.changes.change_key` calls a change has a sentence.
 """
@@ -35,23 +35,23 @@ _MOST_KEYS = 10
 _LONGEST_VALUE = 100
 
 _ZONES = {
-    Zone.METRICS: "the metrics decide",
-    Zone.DISABLED: "it is switched off, since its replicas were set to zero",
-    Zone.ABOVE_MAX: "it is above its maximum",
-    Zone.BELOW_MIN: "it is below its minimum",
-    Zone.UNKNOWN: "its scale is unknown",
-    Zone.PAUSED: "it is paused",
-    Zone.IDLE: "no metric is active, and it is idle",
+    Zone.METRICS: "metrics",
+    Zone.DISABLED: "replicas 0 (disabled)",
+    Zone.ABOVE_MAX: "maximum",
+    Zone.BELOW_MIN: "minimum",
+    Zone.UNKNOWN: "nothing (scale unknown)",
+    Zone.PAUSED: "pause",
+    Zone.IDLE: "idle rule",
 }
 _ACTIVITIES = {
-    Activity.ACTIVE: "{} is active",
-    Activity.INACTIVE: "{} is not active",
-    Activity.UNKNOWN: "it is not known whether {} is active",
+    Activity.ACTIVE: "{}: active",
+    Activity.INACTIVE: "{}: not active",
+    Activity.UNKNOWN: "{}: activity unknown",
 }
 _OUTCOMES = {
-    Outcome.OK: "everything is known again",
-    Outcome.PARTIAL: "only a part of what it needs is known",
-    Outcome.BLOCKED: "nothing could be decided",
+    Outcome.OK: "all inputs are known again",
+    Outcome.PARTIAL: "some inputs are missing",
+    Outcome.BLOCKED: "no decision possible",
 }
 
 
@@ -64,30 +64,31 @@ def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
     found += _compared(_stages(before), _stages(after))
     found += [*_conditions(old, new), *_rules(before, after)]
     if not found and change_key(before) != change_key(after):
-        found = ["the same is decided in another way"]
+        found = ["same result, decided differently"]
     return tuple(printable(sentence, LONGEST_SENTENCE) for sentence in dict.fromkeys(found))
 
 
 def _count(old: Decision, new: Decision) -> Iterator[str]:
     if new.current is None and old.scale != new.scale:
         scale = new.scale
-        why = scale.message if isinstance(scale, ReadFailure) else "it is unknown"
-        yield f"the scale is not read: {why}"
+        why = scale.message if isinstance(scale, ReadFailure) else "unknown"
+        yield f"scale not read: {why}"
     elif old.current is None and new.current is not None:
-        yield "the scale is read again"
+        yield "scale read again"
     elif old.current != new.current and new.current is not None:
-        yield f"it has {wording.counted(new.current, 'replica')}, before {old.current}"
+        yield f"replicas: {old.current} -> {new.current}"
 
 
 def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    """Say what is to be written, and what became of it, where that was not so before."""
+    """Yield the new desired count, and the outcome of the write, where they changed."""
     old, new = before.decision, after.decision
     moved, moves = old.desired != old.current, new.desired != new.current
     is_same = (old.current, old.desired, old.reason) == (new.current, new.desired, new.reason)
     if moves and new.current is not None and not is_same:
-        yield f"it is to go to {new.desired}: {wording.reason(new) or 'as the metrics ask'}"
-    elif moved and not moves and old.current is not None:
-        yield f"it is to stay there; before, it was to go from {old.current} to {old.desired}"
+        why = wording.reason(new) or "as the metrics ask"
+        yield f"desired replicas: {old.desired} -> {new.desired} ({why})"
+    elif moved and not moves and old.current is not None and old.desired != new.desired:
+        yield f"desired replicas: {old.desired} -> {new.desired} (no change needed)"
     fails_otherwise = isinstance(after.write, WriteFailure) and before.write != after.write
     if fails_otherwise or (type(before.write) is not type(after.write) and (moves or not moved)):
         yield _write(after)
@@ -96,29 +97,30 @@ def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
 def _write(after: SyncResult) -> str:
     word, write = write_word(after.write), after.write
     if word is None:
-        return "there is nothing to write now"
+        return "nothing to write"
     if word == WRITTEN:
-        return "the count was written"
+        return "count written"
     if isinstance(write, WriteFailure):
         word = write.message
     elif isinstance(write, WriteConflict):
-        word = f"somebody else set {write.scale.spec_replicas} meanwhile"
-    return f"the count was not written: {word}"
+        word = f"another client set {write.scale.spec_replicas}"
+    return f"count not written: {word}"
 
 
 def _zone(old: Decision, new: Decision) -> Iterator[str]:
     if old.zone is not new.zone:
-        yield f"{_ZONES[new.zone]}, before: {_ZONES[old.zone]}"
+        yield f"decided by: {_ZONES[old.zone]} -> {_ZONES[new.zone]}"
     if old.outcome is not new.outcome:
         yield _OUTCOMES[new.outcome]
     if old.reason != new.reason and new.desired == new.current and new.reason:
-        yield f"the reason is now: {wording.reason(new)}"
+        was = f"{wording.reason(old)} -> " if old.reason else ""
+        yield f"reason: {was}{wording.reason(new)}"
     elif old.reason and not new.reason:
-        yield f"the reason is no longer: {wording.reason(old)}"
+        yield f"reason: {wording.reason(old)} -> none"
 
 
 def _compared(old: Iterable[target_rules.Fact], new: Iterable[target_rules.Fact]) -> Iterator[str]:
-    """Say what was not so, was otherwise, or has ended."""
+    """Yield the facts that are new or changed, and then those that ended."""
     was, now = ({end: (what, told) for end, what, told in facts} for facts in (old, new))
     yield from (fact[1] for end, fact in now.items() if end not in was or was[end][0] != fact[0])
     ended = [end for end in was if end not in now]
@@ -131,7 +133,7 @@ def _bounds(old: Decision, new: Decision) -> Iterator[str]:
         ("maxReplicas", target_rules.max_replicas, "max_replicas"),
     ):
         if getattr(old, attribute) != getattr(new, attribute) or words(old) != words(new):
-            yield f"{name} is {words(new)}, before {words(old)}"
+            yield f"{name}: {words(old)} -> {words(new)}"
 
 
 # -- metrics -------------------------------------------------------------------------------------
@@ -146,19 +148,19 @@ def _metrics(old: Decision, new: Decision) -> Iterator[str]:
     yield from _compared(_of_metrics(old), _of_metrics(new))
     now, was = new.combination, old.combination
     if now is not None and was is not None and now.winner != was.winner and now.winner:
-        yield f"{wording.plain(now.winner, new)} asks for the most now"
+        yield f"{wording.plain(now.winner, new)} now asks for the most"
 
 
 def _metric(old: MetricResult, new: MetricResult) -> Iterator[str]:
     name, was, now = wording.metric_name(new.metric), old.outcome, new.outcome
     if isinstance(now, MetricFailure):
         if not isinstance(was, MetricFailure):
-            yield f"{name} fails: {now.message}"
+            yield f"{name} failed: {now.message}"
         elif (was.reason, was.message) != (now.reason, now.message):
-            yield f"{name} fails otherwise: {now.message}"
+            yield f"{name} failed with another error: {now.message}"
     elif isinstance(was, MetricFailure):
         measured = wording.usage_and_target(new)
-        yield f"{name} is read again: {measured}, and asks for {new.proposal}"
+        yield f"{name}: read again, {measured} (asks for {new.proposal})"
     else:
         yield from _value(old, new, name)
 
@@ -168,22 +170,22 @@ def _of_metrics(of: Decision) -> Iterator[target_rules.Fact]:
         name = wording.metric_name(metric.metric)
         if metric.fallback is not None:
             told = target_rules.fallback(metric)
-            yield f"the fallback stands for {name} no longer", None, told
+            yield f"fallback no longer used for {name}", None, told
         if metric.refill is not None:
             told = f"{name}: {wording.refill(metric.refill, of.time)}"
-            yield f"{name} counts in full again after its gap", None, told
+            yield f"{name}: readings are complete again after the gap", None, told
         if metric.activity is not None:
             told = _ACTIVITIES[metric.activity].format(name)
-            yield f"whether {name} is active does not matter now", metric.activity, told
+            yield f"{name}: activity no longer matters", metric.activity, told
 
 
 def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
     was, now = wording.usage(old), wording.usage(new)
     if was == now and old.proposal == new.proposal:
         return
-    value = f"is {now}, before {was}" if was != now else f"is still {now}"
-    before = " as before" if old.proposal == new.proposal else f", before {old.proposal}"
-    yield f"{name} {value}, and asks for {new.proposal}{before}"
+    value = f"{was} -> {now}" if was != now else now
+    before = "" if old.proposal == new.proposal else f", was {old.proposal}"
+    yield f"{name}: {value} (asks for {new.proposal}{before})"
 
 
 # -- stages --------------------------------------------------------------------------------------
@@ -194,19 +196,19 @@ def _stages(of: SyncResult) -> Iterator[target_rules.Fact]:
     held, limit, idle, hpa = decision.stabilization, decision.limit, decision.idle, decision.hpa
     if held is not None and held.before != held.after and held.reason != READY:
         kind = of_stabilization(held), is_held(decision)
-        yield "stabilization holds it no longer", kind, reasons.hold(held, decision.time)
+        yield "no stabilization window applies", kind, reasons.hold(held, decision.time)
     if limit is not None and limit.before != limit.after:
-        told = f"limited from {limit.before} to {limit.after}: {reasons.restriction(limit, of)}"
-        yield "neither a bound nor a policy limits it any more", (limit.reason, limit.policy), told
+        told = f"limited: {limit.before} -> {limit.after}, {reasons.restriction(limit, of)}"
+        yield "no longer limited by a bound or policy", (limit.reason, limit.policy), told
     if idle is not None:
-        told = "it is awake, and may go idle"
+        told = "awake, may become idle"
         if idle.asleep:
-            told = target_rules.asleep(decision)
+            told = f"idle: {target_rules.asleep(decision)}"
         elif idle.kept_awake:
-            told = "a minimum of a schedule or a query keeps it awake"
-        yield "it cannot go idle now", of_idle(idle), told
+            told = "kept awake by the minimum of a schedule or query"
+        yield "cannot become idle", of_idle(idle), told
     if hpa is not None:
-        yield "no HPA is compared with it now", of_hpa(hpa), hpa_text(hpa)
+        yield "no HPA to compare with", of_hpa(hpa), hpa_text(hpa)
 
 
 def _conditions(old: Decision, new: Decision) -> Iterator[str]:
@@ -216,8 +218,7 @@ def _conditions(old: Decision, new: Decision) -> Iterator[str]:
     )
     for type_ in dict.fromkeys((*now, *was)):
         if was.get(type_) != now.get(type_):
-            before = f", before {was[type_]}" if type_ in was else ""
-            yield f"condition {type_}: {now.get(type_, 'none')}{before}"
+            yield f"{type_}: {was.get(type_, 'none')} -> {now.get(type_, 'none')}"
 
 
 # -- the configuration ---------------------------------------------------------------------------
@@ -230,13 +231,13 @@ def _rules(before: SyncResult, after: SyncResult) -> Iterator[str]:
     was, now = (defaults_of(rules.flags).document() for rules in (before, after))
     settings = list(field_changes(was, now))
     for change in (*changes[:_MOST_KEYS], *settings):
-        values = f"{_shown(change.after)}, before {_shown(change.before)}"
-        yield f"the configuration: {change.path} is {values}"
+        values = f"{_value_text(change.before)} -> {_value_text(change.after)}"
+        yield f"configuration {change.path}: {values}"
     if len(changes) > _MOST_KEYS:
-        yield f"the configuration: {len(changes) - _MOST_KEYS} more keys are different"
+        yield f"configuration: {len(changes) - _MOST_KEYS} more keys changed"
     if not changes and not settings:
-        yield "the configuration: its queries are others, or are asked otherwise"
+        yield "configuration: queries changed"
 
 
-def _shown(value: object) -> str:
-    return "absent" if value is None else printable(str(value), _LONGEST_VALUE)
+def _value_text(value: object) -> str:
+    return "not set" if value is None else printable(str(value), _LONGEST_VALUE)

@@ -34,7 +34,7 @@ from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.reasons import hold, restriction, verdict
 from autoscaler.rendering.record import QuerySource, gaps_of
 
-_LABEL_WIDTH = 12
+_LABEL_WIDTH = 15
 _S = TypeVar("_S", Stabilization, Limit)
 
 
@@ -49,7 +49,7 @@ def explain(
     decision, target = result.decision, result.target
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     stages = target_rules.stages(result) | {
-        "beside": [] if decision.hpa is None else [hpa_text(decision.hpa)],
+        "HPA": [] if decision.hpa is None else [hpa_text(decision.hpa)],
         "scale": _scale(result),
     }
     for index, metric in enumerate(decision.metrics):
@@ -57,7 +57,7 @@ def explain(
         first, *rest = _metric(metric, result)
         query = target.queries[index] if index < len(target.queries) else None
         stages[f"metric {index + 1}"] = [first, *_query(source, query), *rest]
-    stages["combine"] = _combination(decision)
+    stages["combined"] = _combination(decision)
     stages |= _rules_and_limits(result)
     stages["conditions"] = [_condition(condition, decision) for condition in decision.conditions]
     gaps = [metric.reading for metric in decision.metrics if isinstance(metric.reading, Gap)]
@@ -75,27 +75,27 @@ def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
     if given is not None:
         rules = wording.behavior(result.target.spec.behavior, result.flags)
         stages["behavior"] = [f"{name.lower()}: {rule}" for name, rule in rules]
-    stages["stabilize"] = _stage(
+    stages["stabilization"] = _stage(
         decision.stabilization,
-        "no recent recommendation holds it",
+        "no stabilization window applies",
         lambda stage: hold(stage, decision.time),
     )
     stages["limit"] = _stage(
-        decision.limit, "within bounds and rates", lambda stage: restriction(stage, result)
+        decision.limit, "within bounds and policies", lambda stage: restriction(stage, result)
     )
     if given is not None:
-        last, told = given.history.last_scale_time, "not before this, as far as is known"
+        last, told = given.history.last_scale_time, "never, as far as known"
         if last is not None:
-            told = f"last at {rfc3339(last)}, {duration(decision.time - last)} before this"
-        stages["rescaled"] = [told]
+            told = f"at {rfc3339(last)}, {duration(decision.time - last)} earlier"
+        stages["last scaled"] = [told]
     if (missing := decision.lasting_saturation) is not None:
-        stages["saturated"] = [target_rules.saturation(missing, decision.time)]
+        stages["below demand"] = [target_rules.saturation(missing, decision.time)]
     return stages
 
 
 def _query(source: QuerySource, query: Query | None) -> Iterator[str]:
     if source.default:
-        yield "the HPA's default metric, since the target has no `metrics`"
+        yield "default metric of the HPA (`metrics` is not set)"
     if query is not None:
         yield f"{source.name}{target_rules.at_server(query)}: {query.promql}"
 
@@ -128,7 +128,7 @@ def _scale(result: SyncResult) -> list[str]:
     if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
         gradual = ", as the policies permit" if decision.limit is not None else ""
         wanted = decision.desired if hold is None or hold.replicas is None else hold.replicas
-        lines.append(f"{decision.reason}: {wanted}, whatever the metrics are{gradual}")
+        lines.append(f"{decision.reason}: {wanted} regardless of the metrics{gradual}")
     return lines
 
 
@@ -145,9 +145,9 @@ def _metric(result: MetricResult, of: SyncResult) -> list[str]:
     tolerance = decision.tolerance
     if math.isfinite(outcome.ratio):
         borders = f"{1.0 - tolerance.down:g} to {1.0 + tolerance.up:g}"
-        lines.append(f"ratio {outcome.ratio:.4g}, tolerated are {borders}")
+        lines.append(f"ratio: {outcome.ratio:.4g} (tolerated: {borders})")
     else:
-        lines.append("no ratio, since there are no replicas to divide by")
+        lines.append("no ratio (no replicas to divide by)")
     lines.append(_proposal(result, outcome, decision.scale))
     if result.refill is not None:
         lines.append(wording.refill(result.refill, decision.time))
@@ -160,14 +160,14 @@ def _reading(result: MetricResult, outcome: Calculation) -> Iterator[str]:
         if reading.empty:
             yield "no series, counted as 0 (empty: zero)"
         else:
-            yield f"measured {_measured(result)}, {len(reading.values)} series"
+            yield f"value: {_measured(result)}, {len(reading.values)} series"
             if reading.nans:
-                yield f"{reading.nans} of the series NaN, counted as 0 (nan: zero)"
+                yield f"{reading.nans} series NaN, counted as 0 (nan: zero)"
         if outcome.negative_sum:
             yield "a negative sum counts as 0"
     elif isinstance(reading, PodSamples):
         pods = len(reading.samples) if groups is None else groups.ready
-        yield f"measured {_measured(result)}, over {wording.counted(pods, 'pod')}"
+        yield f"value: {_measured(result)}, {wording.counted(pods, 'pod')}"
     if groups is not None:
         yield from _pods(groups)
     if not isinstance(reading, Gap):
@@ -177,7 +177,7 @@ def _reading(result: MetricResult, outcome: Calculation) -> Iterator[str]:
 def _measured(result: MetricResult) -> str:
     of_request, total = wording.usage_and_request(result), wording.total(result)
     if of_request is not None:
-        return f"{wording.usage(result)}: {' of '.join(of_request)} a pod on average"
+        return f"{wording.usage(result)}, {' of '.join(of_request)} per pod on average"
     if total is not None:
         return f"{wording.usage(result)}{wording.per(result.metric)}, {total} in total"
     return wording.usage(result)
@@ -197,51 +197,50 @@ def _pods(groups: PodGroups) -> Iterator[str]:
         unready = [pod for pod in groups.unready_by if pod.rule is rule]
         if unready:
             until = max((pod.until for pod in unready if pod.until is not None), default=None)
-            last = "" if until is None else f"; the last counts from {rfc3339(until)} on"
+            last = "" if until is None else f"; the last one counts from {rfc3339(until)}"
             some = wording.some(tuple([pod.pod for pod in unready]))
-            yield f"unready {_UNREADY[rule]}{last}: {some}"
+            yield f"unready: {some} ({_UNREADY[rule]}{last})"
 
 
 _UNREADY = {
-    UnreadyRule.PENDING: "since they are Pending",
-    UnreadyRule.NO_STATUS: "since they have no Ready condition or no start time yet",
-    UnreadyRule.NOT_READY: "since they are not Ready, in their first cpuInitializationPeriod",
+    UnreadyRule.PENDING: "Pending",
+    UnreadyRule.NO_STATUS: "no Ready condition or start time yet",
+    UnreadyRule.NOT_READY: "not Ready within cpuInitializationPeriod",
     UnreadyRule.SAMPLE_WINDOW: (
-        "since their CPU samples cover a time before they were Ready, in their first "
-        "cpuInitializationPeriod"
+        "CPU samples cover a time before Ready, within cpuInitializationPeriod"
     ),
-    UnreadyRule.NEVER_READY: "since they have not been Ready since they started",
+    UnreadyRule.NEVER_READY: "never Ready since the start",
 }
 
 
 def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | ReadFailure) -> str:
     proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
     whys = {
-        Formula.WITHIN_TOLERANCE: "the ratio is tolerated",
-        Formula.SURGE: "more pods run than that, and for so many the load is not low enough",
+        Formula.WITHIN_TOLERANCE: "ratio within tolerance",
+        Formula.SURGE: "more pods run than that, and their load is not low enough",
         Formula.ABOVE_TARGET: (
-            f"the ratio is {ratio:.4g} with {wording.counted(outcome.multiplier or 0, 'ready pod')}"
+            f"ratio {ratio:.4g} with {wording.counted(outcome.multiplier or 0, 'ready pod')}"
         ),
     }
     if rule in whys:
         averaged = not result.metric.of_pods and outcome.current.value is None
         which = "status" if averaged and isinstance(scale, Scale) else "spec"
-        return f"proposes {proposal}, the count of {which}.replicas, since {whys[rule]}"
+        return f"asks for {proposal} ({which}.replicas): {whys[rule]}"
     if rule is Formula.READY_PODS:
-        return f"proposes {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
+        return f"asks for {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
     filled = "missing and unready pods counted as idle"
     filled = "missing pods counted as fully loaded" if ratio < 1.0 else filled
     if rule is Formula.REBALANCED:
         rebalanced = f"{outcome.rebalanced_ratio:.4g} x {outcome.multiplier} samples"
-        return f"proposes {proposal} = ceil({rebalanced}), {filled}"
+        return f"asks for {proposal} = ceil({rebalanced}), {filled}"
     if rule is Formula.REBALANCED_AWAY:
-        ratio_then = f"{outcome.rebalanced_ratio:.4g}, which does not confirm the change"
-        return f"proposes {proposal}: with {filled} the ratio is {ratio_then}"
+        ratio_then = f"{outcome.rebalanced_ratio:.4g} and does not confirm the change"
+        return f"asks for {proposal}: with {filled} the ratio is {ratio_then}"
     if rule is Formula.FROM_ZERO:
-        return f"proposes {proposal} = ceil({ratio:.4g}), since there are no replicas yet"
+        return f"asks for {proposal} = ceil({ratio:.4g}): no replicas yet"
     total = sum(result.reading.values) if isinstance(result.reading, Values) else 0
     usage = wording.quantity(result.metric, max(total, 0) if outcome.negative_sum else total)
-    return f"proposes {proposal} = ceil({usage} / {wording.target(result.metric)})"
+    return f"asks for {proposal} = ceil({usage} / {wording.target(result.metric)})"
 
 
 def _combination(decision: Decision) -> list[str]:
@@ -249,9 +248,9 @@ def _combination(decision: Decision) -> list[str]:
     if combined is None or len(decision.metrics) == 1:
         return []
     winner = wording.plain(combined.winner, decision) or "no metric"
-    text = f"{combined.before} -> {combined.after}, the largest proposal, of {winner}"
+    text = f"{combined.before} -> {combined.after}: largest recommendation, by {winner}"
     if combined.failed:
-        text += f"; {combined.failed} of {len(decision.metrics)} metrics failed: no scale-down"
+        text += f"; {combined.failed} of {len(decision.metrics)} metrics failed, no scale-down"
     return [text]
 
 
@@ -261,4 +260,4 @@ def _stage(stage: _S | None, unchanged: str, why: Callable[[_S], str]) -> list[s
         return []
     if stage.before == stage.after:
         return [f"{stage.after}: {unchanged}"]
-    return [f"{stage.before} -> {stage.after}, {stage.reason}: {why(stage)}"]
+    return [f"{stage.before} -> {stage.after} ({stage.reason}): {why(stage)}"]

@@ -38,7 +38,7 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
     if away is not None:
         when = "on" if after is None else f"to {rfc3339(after.time)}"
         since_then = f"nothing was recorded from {rfc3339(away)} {when}"
-        values = (f"{since_then}; this is the last decision before that",)
+        values = (f"{since_then}; this is the last decision before",)
     return answers.Explanation(
         target=target,
         at=at,
@@ -56,12 +56,12 @@ def _decided(record: DirectoryRecord, change: Change, at: float, *, silent: bool
     """Return what there is to say of a decision; no values where nothing was recorded ``at``."""
     said: dict[str, Any] = {"differences": (), "alternatives": (), "decision": None}
     if Mark.REMOVED in change.marks:
-        gone = f"{change.target} is no longer configured, since {rfc3339(change.time)}"
+        gone = f"{change.target}: not configured since {rfc3339(change.time)}"
         return said | {"lines": (_plain(gone),)}
     try:
         entry = record.entry(change)
     except RecordError as error:
-        lost = _plain(f"there is no more of it: {error}")
+        lost = _plain(f"the rest cannot be read: {error}")
         return said | {"lines": (_plain(change.message), lost)}
     said = {
         "lines": tuple(explain(entry).splitlines()),
@@ -80,23 +80,23 @@ def _differences(record: DirectoryRecord, change: Change, entry: SyncResult) -> 
     """Yield what differs from the change before, and whether there is a time between them."""
     found = record.changes([change.target], 0.0, change.time + _AFTER, limit=1, before=change.id)
     if not found:
-        yield "it is the first one that is recorded"
+        yield "first recorded decision"
         return
     before = found[0]
     if Mark.REMOVED in before.marks:
-        yield f"the target was not configured from {rfc3339(before.time)} on"
+        yield f"not configured before, since {rfc3339(before.time)}"
         return
     try:
         different = differences(record.entry(before), entry)
     except RecordError as error:
-        yield f"the decision before cannot be read: {error}"
+        yield f"the previous decision cannot be read: {error}"
         return
     away = record.lapses(change.target, before.time, change.time)
     for text in away:
         yield f"nothing was recorded from {rfc3339(text.begin)} to {rfc3339(text.end)}"
     yield from different
     if not different and not away:
-        yield "nothing differs; a new process has begun to record"
+        yield "no difference; a new process started to record"
 
 
 # -- values --------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def _values(record: DirectoryRecord, change: Change, entry: SyncResult, at: floa
     shown = [_number(metric, last, 2 + 2 * index) for index, metric in enumerate(metrics)]
     told = [text for text in shown if text]
     if told:
-        stays = "" if change.desired is None else f"; the count stays at {change.desired}"
+        stays = "" if change.desired is None else f"; replicas unchanged ({change.desired})"
         yield f"since {rfc3339(last.time)}: {'; '.join(told)}{stays}"
 
 
@@ -123,13 +123,13 @@ def _number(metric: MetricSpec, sample: Sample, index: int) -> str:
         return ""
     name, value, proposal = wording.metric_name(metric), *sample.numbers[index : index + 2]
     if value is None:
-        return f"{name} has no value"
-    asks = "" if proposal is None else f", which asks for {proposal}"
+        return f"{name}: no value"
+    asks = "" if proposal is None else f" (asks for {proposal})"
     extremes = [values[index] for values in (sample.low, sample.high) if index < len(values)]
     known = [_shown(metric, value) for value in extremes if value is not None]
     wide = len(known) == 2 and extremes[0] != extremes[1]
     within = f" ({known[0]} to {known[1]} in that minute)" if wide else ""
-    return f"{name} is {_shown(metric, value)}/{wording.target(metric)}{within}{asks}"
+    return f"{name}: {_shown(metric, value)}/{wording.target(metric)}{within}{asks}"
 
 
 def _shown(metric: MetricSpec, value: int) -> str:
@@ -147,7 +147,7 @@ def _others(record: DirectoryRecord, change: Change, after: Change | None) -> It
     last = () if after is None else (after,)
     theirs = [other for other in (*reversed(near), *last) if Mark.FOREIGN in other.marks]
     if len(theirs) > _MOST_OTHERS:
-        yield f"others set the replicas {len(theirs)} times around then, the last times so:"
+        yield f"other clients set the replicas {len(theirs)} times around this time; the last ones:"
     for other in theirs[-_MOST_OTHERS:]:
         yield f"{_who(record, other)}, seen at {rfc3339(other.time)}"
 
@@ -156,7 +156,7 @@ def _who(record: DirectoryRecord, change: Change) -> str:
     entry = record.entry_or_none(change)
     if entry is not None and entry.decision.foreign is not None:
         return wording.foreign(entry.decision.foreign)
-    who = f'"{change.by}"' if change.by else "somebody else"
+    who = f'"{change.by}"' if change.by else "an unknown client"
     return f"{who} set the replicas to {change.current}"
 
 

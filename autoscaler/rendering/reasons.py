@@ -1,8 +1,10 @@
-"""What was decided and why, as sentences: of the log, the pages, `plan`, `status` and Events.
+"""The sentence of a decision, for the log, pages, `plan`, `status` and Events.
 
 `verdict` is the whole sentence; the others are its parts, which an explanation tells one by one:
 what keeps a count from what the metrics ask for, and what decides besides the metrics.
 """
+
+from collections.abc import Mapping
 
 from autoscaler.core.classification import (
     MISSING_BOUND,
@@ -10,6 +12,7 @@ from autoscaler.core.classification import (
     Restraint,
     failed_metrics,
     failure_of,
+    limit_of,
     stabilization_holds,
 )
 from autoscaler.core.decision import (
@@ -50,20 +53,19 @@ def verdict(result: SyncResult) -> str:
     decision, restraint = result.decision, result.classified().restraint
     if decision.current is None:
         why = _failure(decision)
-        sentence = f"nothing is decided, since the scale cannot be read: {why}"
+        sentence = f"unchanged, scale cannot be read: {why}"
     elif decision.rescale:
         sentence = _change(result, restraint)
     elif decision.zone is Zone.DISABLED:
         sentence = (
-            "disabled: somebody set the replicas to 0, and minReplicas is "
-            f"{target_rules.min_replicas(decision)}; it goes on once they are set to 1 or more"
-            f"{target_rules.wanted(decision)}{_besides(decision, restraint)}"
+            f"disabled (replicas set to 0, minReplicas is {target_rules.min_replicas(decision)}): "
+            "set replicas to 1 or more to resume"
+            f"{target_rules.wanted(decision)}{_additions(decision, restraint)}"
         )
     else:
-        count = wording.counted(decision.current, "replica")
-        sentence = f"stays at {count}{_why_unchanged(result, restraint)}"
+        sentence = _unchanged(result, restraint)
     if decision.shadow:
-        return f"in shadow: {sentence}"
+        return f"shadow: {sentence}"
     if decision.controller:
         return f"controlled by {_controller(decision)}: {sentence}"
     return sentence
@@ -72,7 +74,7 @@ def verdict(result: SyncResult) -> str:
 def _controller(decision: Decision) -> str:
     """Name the other autoscaler, and say why it cannot be checked now, if so."""
     why = decision.unchecked
-    last = f" (as last known; it cannot be checked now: {why})" if why else ""
+    last = f" (last known, cannot be checked: {why})" if why else ""
     return f"{decision.controller}{last}"
 
 
@@ -83,37 +85,64 @@ def _failure(decision: Decision) -> str:
 
 def _change(result: SyncResult, restraint: Restraint | None) -> str:
     decision, write = result.decision, result.write
-    move = f"{decision.current} -> {wording.counted(decision.desired, 'replica')}"
+    move = f"{decision.current} -> {decision.desired}"
     if isinstance(write, WriteConflict):
-        other = f"somebody else set {write.scale.spec_replicas} meanwhile"
-        return f"{move} not written: {other}{_besides(decision, restraint)}"
+        other = f"another client set {write.scale.spec_replicas}"
+        return f"{move} not written: {other}{_additions(decision, restraint)}"
     if isinstance(write, WriteFailure):
         return f"{move} not written: {printable(write.message, LONGEST_SENTENCE)}"
     restricted = _restricted(result, restraint)
-    asked = f"; {_asked(decision)}" if restricted and decision.combination is not None else ""
-    why = f"{_why(decision, restraint)}{asked}{restricted}{_besides(decision, restraint)}"
+    asked = f"; {_recommended(decision)}" if restricted and decision.combination is not None else ""
+    why = f"{_why(decision, restraint)}{asked}{restricted}{_additions(decision, restraint)}"
     if isinstance(write, SkippedWrite) and write.reason is SkippedWriteReason.NOT_LEADING:
-        return f"{move} is left to the process that leads: {why}"
-    because = ", since " if _active(decision, restraint) is not None else ": "
-    return f"{'scaled' if isinstance(write, AcceptedWrite) else 'would scale'} {move}{because}{why}"
+        return f"{move} left to the leader: {why}"
+    return f"{'scaled' if isinstance(write, AcceptedWrite) else 'would scale'} {move}: {why}"
 
 
-def _why_unchanged(result: SyncResult, restraint: Restraint | None) -> str:
-    decision = result.decision
+def _unchanged(result: SyncResult, restraint: Restraint | None) -> str:
+    """Return the sentence of a decision that keeps the count: the state, the count and why."""
+    decision, count = result.decision, result.decision.current
     if restraint is Restraint.OTHERS:
         until = time_of_day(decision.held_until or 0.0, decision.time)
-        wanted = "" if decision.limit is None else f", not {decision.limit.after}"
-        return f"{wanted}: nothing is written until {until}, since others undo our changes"
+        wanted = "" if decision.limit is None else f" (would scale to {decision.limit.after})"
+        why = f"other clients undo our changes, not written until {until}"
+        return f"contested at {count}{wanted}: {why}"
     if decision.outcome is Outcome.BLOCKED:
-        return f": nothing can be decided: {_failed_metric(decision)}"
+        return f"unchanged ({count}): {_failed_metric(decision)}"
     if why := target_rules.prevented_move(decision, restraint):
-        return why + _besides(decision, restraint)
-    if decision.zone is Zone.IDLE or restraint is Restraint.PAUSE:
-        why = f": {_why(decision, restraint)}"
+        sentence = f"held at {count}{why}"
+    elif restraint is Restraint.PAUSE and (paused := decision.pause) is not None:
+        sentence = target_rules.pause(paused, decision.time, count)
+        sentence += target_rules.prevented(decision)
+    elif decision.zone is Zone.IDLE:
+        sentence = f"idle at {count}: {target_rules.asleep(decision)}"
+    elif bound := _bound_in_force(decision, restraint):
+        window = _restricted(result, restraint, bounds=False)
+        sentence = f"{bound}: {_recommended(decision)}{window}"
+    elif restricted := _restricted(result, restraint):
+        state = _STATES.get(restraint, "unchanged ({})").format(count)
+        sentence = f"{state}: {_recommended(decision)}{restricted}"
     else:
-        restricted = _restricted(result, restraint)
-        why = f": {_asked(decision)}{restricted}" if restricted else _unmoved(decision)
-    return why + _besides(decision, restraint)
+        sentence = f"unchanged ({count}){_unmoved(decision)}"
+    return sentence + _additions(decision, restraint)
+
+
+_STATES: Mapping[Restraint | None, str] = {
+    Restraint.STABILIZATION: "stabilizing at {}",
+    Restraint.LIMIT: "limited at {}",
+}
+"""The beginning of a sentence on a count that does not follow the metrics."""
+
+
+def _bound_in_force(decision: Decision, restraint: Restraint | None) -> str:
+    """Return which bound keeps the count, and what sets it; empty if no bound does."""
+    combined, count = decision.combination, decision.current or 0
+    if restraint is Restraint.LIMIT and limit_of(decision) == TOO_MANY:
+        return f"at maximum ({target_rules.max_replicas(decision)})"
+    if restraint is None and combined is not None and combined.after < count:
+        is_minimum = count == decision.min_replicas
+        return f"at minimum ({target_rules.min_replicas(decision)})" if is_minimum else ""
+    return ""
 
 
 def _unmoved(decision: Decision) -> str:
@@ -149,9 +178,9 @@ def _filled_in(outcome: Calculation, *, is_above: bool) -> str:
     return f"{' and '.join(parts)} count as {'idle' if is_above else 'fully loaded'}"
 
 
-def _asked(decision: Decision) -> str:
+def _recommended(decision: Decision) -> str:
     combined = decision.combination
-    return decision.reason if combined is None else f"the metrics ask for {combined.after}"
+    return decision.reason if combined is None else f"metrics ask for {combined.after}"
 
 
 def _failed_metric(decision: Decision) -> str:
@@ -174,11 +203,11 @@ def _partly(decision: Decision) -> str:
         return ""
     if failure.reason in {MISSING_BOUND, MISSING_HOLD}:
         return ""
-    return f"not all metrics could be used: {_failed_metric(decision)}"
+    return f"partial: {_failed_metric(decision)}"
 
 
-def _besides(decision: Decision, restraint: Restraint | None) -> str:
-    """Return what else there is to know: each part begins with a semicolon."""
+def _additions(decision: Decision, restraint: Restraint | None) -> str:
+    """Return what applies in addition; each part begins with a semicolon."""
     parts = [_partly(decision), *target_rules.parts_of_sentence(decision, restraint)]
     return "".join(f"; {part}" for part in parts if part)
 
@@ -191,7 +220,7 @@ def _why(decision: Decision, restraint: Restraint | None) -> str:
     if paused is not None and restraint is Restraint.PAUSE:
         return target_rules.pause(paused, decision.time) + target_rules.prevented(decision)
     if decision.zone is Zone.IDLE:
-        return target_rules.asleep(decision)
+        return f"idle, {target_rules.asleep(decision)}"
     return (
         decision.reason
         if combined is None
@@ -208,14 +237,14 @@ def _by_metrics(decision: Decision, combined: Combination, active: MetricResult 
         value = wording.usage(active)
         if value == "0":
             value = wording.exactly(active) or value
-        return f"{wording.reason(decision)}: {value}, for {held_to}"
+        return f"{wording.reason(decision)} ({value}, target {held_to})"
     if _wakes(decision):
         return wording.reason(decision)
     if (combined.after > combined.before) is not (decision.desired > combined.before):
-        return "earlier recommendations stand"
+        return "earlier recommendations"
     if combined.after > combined.before:
         measured = [
-            f"{wording.reason(decision)}: {wording.usage_and_target(metric)}"
+            f"{wording.reason(decision)} ({wording.usage_and_target(metric)})"
             if _agrees(metric, up=True)
             else _value_and_basis(metric, decision)
             for metric in decision.metrics
@@ -227,7 +256,7 @@ def _by_metrics(decision: Decision, combined: Combination, active: MetricResult 
 
 def _lower_metrics(decision: Decision) -> str:
     shown = [
-        _shown(metric) if _agrees(metric, up=False) else _value_and_basis(metric, decision)
+        _metric_text(metric) if _agrees(metric, up=False) else _value_and_basis(metric, decision)
         for metric in decision.metrics[:_MOST_METRICS]
     ]
     if len(decision.metrics) > _MOST_METRICS:
@@ -236,11 +265,11 @@ def _lower_metrics(decision: Decision) -> str:
     if not all(_agrees(metric, up=False) for metric in decision.metrics):
         return values
     below = "below target" if len(decision.metrics) == 1 else "all metrics below target"
-    return f"{below}: {values}"
+    return f"{below} ({values})"
 
 
-def _shown(metric: MetricResult) -> str:
-    value = wording.usage_and_target(metric) if metric.fallback is None else "by the fallback"
+def _metric_text(metric: MetricResult) -> str:
+    value = wording.usage_and_target(metric) if metric.fallback is None else "fallback"
     return f"{wording.metric_name(metric.metric)} {value}"
 
 
@@ -254,7 +283,7 @@ def _agrees(metric: MetricResult, *, up: bool) -> bool:
 
 def _value_and_basis(metric: MetricResult, decision: Decision) -> str:
     """Return a value whose ratio contradicts the change, and the count that decided instead."""
-    return f"{_shown(metric)}{_basis(metric, decision)}"
+    return f"{_metric_text(metric)}{_basis(metric, decision)}"
 
 
 def _basis(metric: MetricResult, decision: Decision) -> str:
@@ -290,20 +319,22 @@ def _wakes(decision: Decision) -> bool:
 # -- what restricts it ---------------------------------------------------------------------------
 
 
-def _restricted(result: SyncResult, restraint: Restraint | None) -> str:
-    """Return what keeps the count from what the metrics ask for; empty where nothing does."""
+def _restricted(result: SyncResult, restraint: Restraint | None, *, bounds: bool = True) -> str:
+    """Return what keeps the count from the recommendation, with or without bounds."""
     decision = result.decision
     stabilization, limit, combined = decision.stabilization, decision.limit, decision.combination
     if restraint is Restraint.PAUSE:
         return ""
     if restraint is Restraint.UNKNOWN_MINIMUM:
-        return "; nothing goes down, since minReplicas is not known"
+        return "; no scale-down, minReplicas is unknown"
     if combined is not None and combined.after == decision.desired:
         return ""
     parts = []
     if stabilization is not None and stabilization_holds(decision):
         parts.append(hold(stabilization, decision.time))
-    if limit is not None and limit.before != limit.after:
+    if not bounds:
+        pass
+    elif limit is not None and limit.before != limit.after:
         parts.append(restriction(limit, result))
     elif stabilization is not None and not parts:
         parts += _bound(stabilization.before, decision)
@@ -323,22 +354,20 @@ def _bound(asked: int, decision: Decision) -> list[str]:
 
 
 def hold(stage: Stabilization, now: float) -> str:
-    """Return what holds a count away from the proposal, and until when."""
+    """Return what stabilizes a count, and until when."""
     until = "" if stage.until is None else f" until {time_of_day(stage.until, now)}"
     if stage.refill is not None:
-        what = "the first reading was" if stage.refill.first else "a reading returned after a gap"
         returned = time_of_day(stage.refill.returned, now)
-        if stage.refill.after_hold:
-            return f"nothing goes down{until}, since {HOLD_QUERY} held it until {returned}"
-        return f"nothing goes down{until}, since {what} at {returned}"
-    if stage.held_by is None:
-        return f"held at {stage.after}{until} ({stage.reason})"
-    by = wording.recommendation(stage.held_by, now)
-    return f"held at {stage.after}{until} by {by}"
+        what = "first reading" if stage.refill.first else "first reading after a gap"
+        why = f"{HOLD_QUERY} ended at" if stage.refill.after_hold else f"{what} at"
+        return f"no scale-down{until} ({why} {returned})"
+    direction = "scale-down" if stage.after > stage.before else "scale-up"
+    by = stage.reason if stage.held_by is None else wording.recommendation(stage.held_by, now)
+    return f"{direction} window keeps {stage.after}{until} ({by})"
 
 
 def restriction(stage: Limit, result: SyncResult) -> str:
-    """Return which bound or rate limit permits no more, and from when on it does."""
+    """Return the bound or policy that limits the count, and when it permits more."""
     decision, now = result.decision, result.decision.time
     if stage.reason == TOO_FEW:
         return f"minReplicas is {target_rules.min_replicas(decision)}"
@@ -348,20 +377,20 @@ def restriction(stage: Limit, result: SyncResult) -> str:
     if stage.unseen is not None:
         unseen = time_of_day(stage.unseen, now)
         text = (
-            f"what other instances of this autoscaler changed until {unseen} is not known, "
-            f"and counts as all that {direction} permits"
+            f"changes by other instances of this autoscaler until {unseen} are unknown and count "
+            f"as all that {direction} permits"
         )
     else:
-        text = f"{_rule(stage, result.target.spec.behavior, direction)} permits {stage.allowed} now"
-    more = "" if stage.until is None else f", more from {time_of_day(stage.until, now)} on"
+        text = f"{_rule(stage, result.target.spec.behavior, direction)} permits {stage.allowed}"
+    more = "" if stage.until is None else f", more from {time_of_day(stage.until, now)}"
     return text + more
 
 
 def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
     if stage.policy is not None:
-        return f"the {direction} policy of {wording.policy(stage.policy, stage.start)}"
+        return f"{direction} policy of {wording.policy(stage.policy, stage.start)}"
     if behavior is None:
-        return "the HPA's limit of twice the replicas or 4 for each step without behavior"
+        return "default scale-up limit (twice the replicas or 4 per sync)"
     rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
     disabled = rules.select_policy is SelectPolicy.DISABLED
     return f"{direction}.selectPolicy Disabled" if disabled else direction

@@ -34,22 +34,23 @@ from autoscaler.rendering.wording import time_of_day
 
 _PAUSED = {
     PauseMode.ALL: "paused",
-    PauseMode.SCALE_DOWN: "scale-down is paused",
-    PauseMode.SCALE_UP: "scale-up is paused",
+    PauseMode.SCALE_DOWN: "scale-down paused",
+    PauseMode.SCALE_UP: "scale-up paused",
 }
 
 
-def pause(pause: Pause, now: float) -> str:
-    """Write what is paused, by whom, and until when."""
+def pause(pause: Pause, now: float, count: int | None = None) -> str:
+    """Write what is paused, at which count, by whom and until when."""
+    at = "" if count is None else f" at {count}"
     until = "" if pause.until is None else f" until {time_of_day(pause.until, now)}"
-    return f"{_PAUSED[pause.mode]} by {pause.by}{until}"
+    return f"{_PAUSED[pause.mode]}{at} by {pause.by}{until}"
 
 
 def prevented(decision: Decision) -> str:
     """Write which count a pause prevents; empty where it prevents none."""
     if decision.paused_from is None:
         return ""
-    return f"; {wording.counted(decision.paused_from, 'replica')} without it"
+    return f"; would scale to {decision.paused_from}"
 
 
 def min_replicas(decision: Decision) -> str:
@@ -73,7 +74,7 @@ def goes_idle(decision: Decision) -> str:
         return ""
     if idle.active or idle.asleep or idle.kept_awake or idle.until <= decision.time:
         return ""
-    return f"idle from {time_of_day(idle.until, decision.time)} on unless a metric becomes active"
+    return f"idle at {time_of_day(idle.until, decision.time)} unless a metric becomes active"
 
 
 def asleep(decision: Decision) -> str:
@@ -81,10 +82,10 @@ def asleep(decision: Decision) -> str:
     idle = decision.idle
     if idle is None or not idle.active:
         since = "" if idle is None else f" since {time_of_day(idle.last_active, decision.time)}"
-        return f"idle, every metric has been inactive{since}"
+        return f"no metric active{since}"
     unknown = [metric for metric in decision.metrics if metric.activity is Activity.UNKNOWN]
     names = " or ".join(wording.metric_name(metric.metric) for metric in unknown)
-    return f"idle, and it is not known whether {names} is active"
+    return f"activity of {names} unknown"
 
 
 def activity(result: MetricResult, target: Target) -> str:
@@ -93,13 +94,13 @@ def activity(result: MetricResult, target: Target) -> str:
         return ""
     word = wording.ACTIVITY_WORDS[result.activity]
     if result.activity is Activity.UNKNOWN:
-        return f"{word}, which keeps it awake and does not wake it"
+        return f"{word}: an awake target stays awake, an idle target stays idle"
     exact = wording.exactly(result)
     value = f"{exact} is " if exact else ""
     above = "above" if result.activity is Activity.ACTIVE else "not above"
     activations = dict(zip(target.spec.metrics, target.extensions.activations, strict=False))
     activation = format_fine(activations.get(result.metric, 0))
-    return f"{word}: {value}{above} its activation of {activation}"
+    return f"{word}: {value}{above} the activation threshold {activation}"
 
 
 def fallback(result: MetricResult) -> str:
@@ -108,11 +109,10 @@ def fallback(result: MetricResult) -> str:
     if use is None:
         return ""
     name, syncs = wording.metric_name(result.metric), wording.counted(use.syncs, "sync")
-    in_a_row = " in a row" if use.syncs > 1 else ""
-    failed = f"{name} failed in {syncs}{in_a_row}"
+    failed = f"{name} failed in {syncs}"
     if _is_read(result):
-        return f"{failed}, and what was read of it asks for {use.proposal} at least"
-    return f"{failed}, and the fallback asks for {use.proposal}"
+        return f"{failed}, its partial reading asks for at least {use.proposal}"
+    return f"{failed}, fallback asks for {use.proposal}"
 
 
 def _is_read(result: MetricResult) -> bool:
@@ -129,7 +129,7 @@ def fallback_rule(result: MetricResult) -> str:
         return " (the current count)"
     higher = settings.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER
     word = "higher" if higher else "lower"
-    return f" ({settings.replicas}, or the current count if that is {word})"
+    return f" ({settings.replicas}, or the current count if {word})"
 
 
 def wanted(decision: Decision) -> str:
@@ -141,7 +141,7 @@ def wanted(decision: Decision) -> str:
 def saturation(saturation: Saturation, now: float) -> str:
     """Write how many replicas are missing, and since when."""
     missing = wording.counted(saturation.missing, "replica")
-    return f"{missing} missing since {time_of_day(saturation.since, now)}: {saturation.reason}"
+    return f"{missing} below demand since {time_of_day(saturation.since, now)}: {saturation.reason}"
 
 
 # -- in the sentence of a decision -----------------------------------------------------------------
@@ -150,11 +150,11 @@ def saturation(saturation: Saturation, now: float) -> str:
 def prevented_move(decision: Decision, restraint: Restraint | None) -> str:
     """Write which count a rule keeps the target from, and why; empty where none of these does."""
     if restraint is Restraint.QUERY and (hold := decision.hold) is not None:
-        return f", not {hold.replicas}: {why_held(hold.reading)}"
+        return f" (would scale to {hold.replicas}): {why_held(hold.reading)}"
     if restraint is Restraint.BREAKER and (breaker := decision.breaker) is not None:
         server, until = wording.prometheus_server(breaker.server), breaker.until
-        held = f"the scale-down breaker lets no target of {server} go down before "
-        return f", not {breaker.replicas}: {held}{time_of_day(until, decision.time)}"
+        held = f"scale-down breaker of {server} until {time_of_day(until, decision.time)}"
+        return f" (would scale to {breaker.replicas}): {held}"
     return ""
 
 
@@ -190,9 +190,7 @@ def _pause(decision: Decision) -> list[str]:
         lines += [event.message for event in decision.events if event.reason == INVALID_ANNOTATION]
     given = dict(decision.scale.annotations) if isinstance(decision.scale, Scale) else {}
     if PAUSED_UNTIL in given and PAUSED not in given and PAUSED_REPLICAS not in given:
-        lines.append(
-            f"{PAUSED_UNTIL} alone pauses nothing; it goes with {PAUSED} or {PAUSED_REPLICAS}"
-        )
+        lines.append(f"{PAUSED_UNTIL} has no effect without {PAUSED} or {PAUSED_REPLICAS}")
     return lines
 
 
@@ -200,13 +198,13 @@ def _idle(decision: Decision) -> list[str]:
     idle = decision.idle
     if idle is None:
         return []
-    last = f"a metric was last active, or may have been, at {rfc3339(idle.last_active)}"
+    last = f"last active, or possibly active, at {rfc3339(idle.last_active)}"
     if decision.zone is Zone.IDLE:
-        return [f"{asleep(decision)}; idle.replicas is {idle.idle.replicas}"]
+        return [f"idle, {asleep(decision)}; idle.replicas is {idle.idle.replicas}"]
     if idle.kept_awake:
-        return [f"kept awake, since minReplicas is {min_replicas(decision)}"]
+        return [f"kept awake: minReplicas is {min_replicas(decision)}"]
     if decision.zone is Zone.METRICS and idle.asleep:
-        return ["wakes up, since a metric is active"]
+        return ["waking up: a metric is active"]
     goes = goes_idle(decision)
     return [f"awake; {goes}" if goes else "awake", last]
 
@@ -215,14 +213,14 @@ def _hold(result: SyncResult) -> list[str]:
     decision, asked = result.decision, result.target.hold
     lines = []
     if (hold := decision.hold) is not None:
-        prevented = "" if hold.replicas is None else f"; it would go to {hold.replicas}"
+        prevented = "" if hold.replicas is None else f"; would scale to {hold.replicas}"
         lines.append(why_held(hold.reading) + prevented)
     elif asked is not None:
-        lines.append(f"{HOLD_QUERY} holds nothing")
+        lines.append(f"{HOLD_QUERY} returns nothing: no hold")
     if (refill := decision.hold_refill) is not None:
         lines.append(wording.refill(refill, decision.time))
     if asked is not None:
-        of = "" if asked.selector is None else f", of it {wording.selector(asked.selector)}"
+        of = "" if asked.selector is None else f", series {wording.selector(asked.selector)}"
         lines.append(f"{HOLD_QUERY}{at_server(asked.query)}: {asked.query.promql}{of}")
     return lines
 
@@ -233,7 +231,7 @@ def bounds_lines(result: SyncResult) -> list[str]:
     low, high = min_replicas(decision), max_replicas(decision)
     lines, bounds = [f"minReplicas {low}, maxReplicas {high}"], decision.bounds
     if bounds is not None and bounds.missing:
-        down = "; nothing goes down meanwhile" if bounds.hold_down else ""
+        down = "; no scale-down meanwhile" if bounds.hold_down else ""
         lines.append(f"{bounds.missing}{down}")
     if bounds is not None:
         of_min = (MIN_QUERY, bounds.of_min_query, bounds.minimum)
@@ -254,13 +252,13 @@ def _asked_bound(
         if bound.by.startswith(name) and bound.replicas != found.replicas:
             gives += f" ({bound.replicas} within the other bounds)"
         if found.time < now:
-            gives += f", as last read, until {time_of_day(found.time + KNOWN_SECONDS, now)}"
+            gives += f" (last read, valid until {time_of_day(found.time + KNOWN_SECONDS, now)})"
     yield f"{name}{at_server(query)}{gives}: {query.promql}"
 
 
 def at_server(query: Query) -> str:
     """Write at which server a query is asked, if not at the default one."""
-    return f" at the server {query.server}" if query.server else ""
+    return f" at server {query.server}" if query.server else ""
 
 
 # -- in what differs from the decision before ------------------------------------------------------
@@ -268,51 +266,51 @@ def at_server(query: Query) -> str:
 Fact = tuple[str, object, str]
 """The sentence of its end, what makes it another one, and the sentence of what is so."""
 PART_OF = {
-    "the pause prevents nothing now": "it is paused no longer",
-    f"{HOLD_QUERY} prevents nothing now": f"{HOLD_QUERY} holds nothing any more",
+    "the pause no longer prevents a change": "no longer paused",
+    f"{HOLD_QUERY} no longer prevents a scale-down": f"{HOLD_QUERY} no longer holds",
 }
-"""Which ends are not told beside another."""
+"""Ends that are not shown if the other one is."""
 
 
 def facts(of: Decision) -> Iterator[Fact]:
-    """Yield what besides the metrics decides."""
+    """Yield the facts that decide in addition to the metrics."""
     if of.foreign is not None:
-        ended = "no other client set the replicas between these two decisions"
+        ended = "no other client set the replicas between these decisions"
         yield ended, (of.stamp, of.foreign), wording.foreign(of.foreign)
     if of.pause is not None:
-        yield "it is paused no longer", of.pause, pause(of.pause, of.time)
+        yield "no longer paused", of.pause, pause(of.pause, of.time)
     if of.pause is not None and of.paused_from is not None:
         count = wording.counted(of.paused_from, "replica")
-        yield "the pause prevents nothing now", None, f"without the pause it would have {count}"
+        yield "the pause no longer prevents a change", None, f"without the pause: {count}"
     if of.bounds is not None and (missing := of.bounds.missing):
-        yield "no bound is missing any more", missing, f"a bound is missing: {missing}"
+        yield "all bounds are known again", missing, f"bound missing: {missing}"
     if of.wanted_by is not None:
         asks = wanted(of).removeprefix("; ")
-        yield "no metric asks for replicas of it any more", of.wanted_by, asks
+        yield "no metric asks for replicas any more", of.wanted_by, asks
     if (lasting := of.lasting_saturation) is not None:
         told = saturation(lasting, of.time)
-        yield "no replicas are missing any more", None, told
+        yield "no longer below demand", None, told
     yield from _prevents_moves(of)
 
 
 def _prevents_moves(of: Decision) -> Iterator[Fact]:
     if of.breaker is not None:
         until, wanted = time_of_day(of.breaker.until, of.time), of.breaker.replicas
-        holds = f"the scale-down breaker holds it until {until}; it would go to {wanted}"
-        yield "the scale-down breaker holds it no longer", None, holds
+        holds = f"held by the scale-down breaker until {until}; would scale to {wanted}"
+        yield "no longer held by the scale-down breaker", None, holds
     if (hold := of.hold) is not None:
         kind = (hold.reading.gap and hold.reading.gap.detail, hold.reading.holds)
-        yield f"{HOLD_QUERY} holds nothing any more", kind, why_held(hold.reading)
+        yield f"{HOLD_QUERY} no longer holds", kind, why_held(hold.reading)
         if hold.replicas is not None:
-            goes = f"without {HOLD_QUERY} it would go to {hold.replicas}"
-            yield f"{HOLD_QUERY} prevents nothing now", None, goes
+            goes = f"without {HOLD_QUERY}: scale to {hold.replicas}"
+            yield f"{HOLD_QUERY} no longer prevents a scale-down", None, goes
     if of.hold_refill is not None:
         refill = f"{HOLD_QUERY}: {wording.refill(of.hold_refill, of.time)}"
-        yield "the readings count in full again after the hold", None, refill
+        yield "readings are complete again after the hold", None, refill
     if of.held_until is not None:
         until = time_of_day(of.held_until, of.time)
-        undone = f"others undo our changes: nothing is written until {until}"
-        yield "the hold after the changes of others has ended", of.held_until, undone
+        undone = f"contested: other clients undo our changes, not written until {until}"
+        yield "no longer contested", of.held_until, undone
 
 
 # -- in its answers --------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ MARK_WORDS = {mark: (mark.name or "").lower().replace("_", " ") for mark in Mark
 ACTIVITY_WORDS = {
     Activity.ACTIVE: "active",
     Activity.INACTIVE: "not active",
-    Activity.UNKNOWN: "not known to be active or not",
+    Activity.UNKNOWN: "activity unknown",
 }
 
 
@@ -134,7 +134,7 @@ def _last_part(name: str) -> str:
 
 
 def server_label(server: str) -> str:
-    """Name a Prometheus server as `autoscaler release` takes it, and metrics show it."""
+    """Name a Prometheus server as `autoscaler resume --breaker` takes it, and metrics show it."""
     return server or "default"
 
 
@@ -340,29 +340,29 @@ def _is_of(event: Event, result: MetricResult) -> bool:
 
 def foreign(change: ForeignChange) -> str:
     """Write which other manager set the replicas."""
-    who = f'"{change.manager}"' if change.manager else "somebody else"
+    who = f'"{change.manager}"' if change.manager else "an unknown client"
     if change.manager == FIELD_MANAGER:
-        who = "another autoscaler, with another Lease than ours or with none,"
-    undoing = ", which undoes our last change" if change.reversal else ""
-    return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
+        who = "an instance of this autoscaler with a different Lease or none"
+    undoing = " (undoes our last change)" if change.reversal else ""
+    return f"{who} set the replicas: {change.before} -> {change.after}{undoing}"
 
 
 def recommendation(by: Recommendation, now: float) -> str:
     """Write a recommendation that holds a count, or which sync found a count that does."""
     at = time_of_day(by.time, now)
     if not by.first:
-        return f"the recommendation of {by.replicas} at {at}"
-    after = " after a time without whole readings" if by.only_down else ""
-    return f"the count of {by.replicas} at the first sync{after}, {at}"
+        return f"recommendation of {by.replicas} at {at}"
+    after = " after incomplete readings" if by.only_down else ""
+    return f"{counted(by.replicas, 'replica')} at the first sync{after}, {at}"
 
 
 def refill(back: Refill, now: float) -> str:
     """Write that a reading has just returned, and until when it takes nothing down."""
     ago = f"{max(0, round(now - back.returned))} s ago"
-    what = f"the first reading was {ago}" if back.first else f"the reading returned {ago}"
+    what = f"first reading {ago}" if back.first else f"first reading after a gap {ago}"
     if back.after_hold:
-        what = f"it held until {ago}: what is read lacks samples of that time"
-    return f"{what} and may be too low; nothing goes down before {rfc3339(back.until)}"
+        what = f"held until {ago}, samples of that time are missing"
+    return f"{what}; no scale-down before {rfc3339(back.until)}, since it may be too low"
 
 
 def time_of_day(time: float, now: float) -> str:
@@ -375,8 +375,8 @@ def behavior(of: Behavior | None, flags: Flags) -> Iterator[tuple[str, str]]:
     """Yield what is in force for scaling up and down, by what it is called."""
     window = flags.downscale_stabilization
     if of is None:
-        yield "Scale up", "at once, to at most twice the replicas or 4 in one sync"
-        yield "Scale down", f"to the highest recommendation of {duration(window)}"
+        yield "Scale up", "at most twice the replicas or 4 per sync, no stabilization window"
+        yield "Scale down", f"to the highest recommendation of the last {duration(window)}"
         yield "Tolerance", f"{flags.tolerance:.4g} of the ratio"
         return
     yield "Scale up", _rules(of.scale_up, 0.0)
@@ -392,7 +392,7 @@ def _rules(rules: ScalingRules, usual_window: float) -> str:
     window = rules.stabilization_window_seconds
     seconds = usual_window if window is None else float(window)
     parts = [f"at most {policy(each)}" for each in rules.policies]
-    which = "most" if rules.select_policy is SelectPolicy.MAX else "least"
-    chosen = f" (what permits the {which})" if len(parts) > 1 else ""
-    held = f"stabilized over {duration(seconds)}" if seconds else "without stabilization"
+    which = "largest" if rules.select_policy is SelectPolicy.MAX else "smallest"
+    chosen = f" (the {which})" if len(parts) > 1 else ""
+    held = f"stabilization window {duration(seconds)}" if seconds else "no stabilization window"
     return f"{' or '.join(parts)}{chosen}, {held}"

@@ -277,7 +277,7 @@ def test_each_server_is_asked_its_own(tmp_path: Path, prometheus_server: Prometh
         f"  {worker} minReplicas: finds 2500m",
         "targets[0].holdScaleDownQuery: 1 series, {} 0",
         (
-            f"  {worker} holdScaleDownQuery: nothing goes down while holdScaleDownQuery returns a "
+            f"  {worker} holdScaleDownQuery: no scale-down while holdScaleDownQuery returns a "
             "value without labels"
         ),
         "  shop/Deployment/other holdScaleDownQuery: holds nothing now",
@@ -290,15 +290,12 @@ def test_each_server_is_asked_its_own(tmp_path: Path, prometheus_server: Prometh
         f"  {worker} External own: finds 1 of 1 series, 7",
     ]
     bound, unknown, unanswered = told
-    assert unknown.endswith(
-        "targets[2].holdScaleDownQuery: shop/Deployment/third holdScaleDownQuery: nothing goes "
-        "down, since holdScaleDownQuery has no answer that counts: {} is nan, not a number"
-    )
-    assert bound.endswith(
-        f"targets[0].maxReplicasQuery: {worker} maxReplicas: the query returned no series: there "
-        "are no series no_such_series"
-    )
-    assert f"queries.there at the server away: no answer: Prometheus away at {away} " in unanswered
+    assert "targets[2].holdScaleDownQuery: shop/Deployment/third" in unknown
+    assert "{} is nan" in unknown
+    assert f"targets[0].maxReplicasQuery: {worker} maxReplicas: " in bound
+    assert bound.endswith("no_such_series")
+    assert "queries.there at the server away: " in unanswered
+    assert away in unanswered
 
 
 EMPTY, NAN = Query("q", empty_is_zero=True), Query("q", nan_is_zero=True)

@@ -55,45 +55,54 @@ def ran(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-FOR_A_DAEMON = "certificates, tokens and passwords are for a daemon"
-MISUSED = f"""
-demo --clusters 0 | should be greater than or equal to 1
-demo --clusters 6 | the demo has at most 5
-demo --clusters 3 --context kind | --context is a cluster of yours: give only one
-explain shop/web --at 1h --last-change | give only one of --at, --last-change and --since
-explain shop/web --token-file t | give --url or -c: {FOR_A_DAEMON}
-explain shop/web --token-file t --state-directory / | {FOR_A_DAEMON}
-explain shop/web --url http://h --state-directory / | give --url or --state-directory
-explain shop/web --url http://a --user me | --user and --password-file go together
-explain shop/web --url http://a --key-file k | --key-file goes with --cert-file
-explain shop/web --url http://a --user me --password-file p --token-file t
-    | give --token-file or --user
-status --url http://u:hunter2@host | it must be an address such as http://127.0.0.1:9191
-status --url ftp://hunter2 | it must be an address such as http://127.0.0.1:9191
-status --url http:// | it must be an address such as http://127.0.0.1:9191
-status --url http://h?hunter2 | it must be an address such as http://127.0.0.1:9191
-plan -c a.yaml --ca-file x | give --url: {FOR_A_DAEMON}
-import | name a file, a folder, - or --from-cluster
-import a.yaml -A | --all-namespaces goes with --from-cluster
-import --from-cluster -A -n shop | give --namespace or --all-namespaces
-import a.yaml --context x | --context goes with --from-cluster
-import a.yaml --prometheus prometheus:9090 | http
-import a.yaml --report xml | xml
-pause web | web names no workload: right is NAMESPACE/NAME for a Deployment
-pause a/b --for 2 | a duration needs a unit
-pause a/b --for 0s | it must be longer than 0
-pause a/b --only scale-up --replicas 1 | cannot go with --replicas
+MISUSED = """
+demo --clusters 0 | --clusters 1
+demo --clusters 6 | --clusters 5
+demo --clusters 3 --context kind | --clusters --context
+explain shop/web --at 1h --last-change | --at --last-change --since
+explain shop/web --token-file t | --url -c
+explain shop/web --token-file t --state-directory / | certificates tokens passwords
+explain shop/web --url http://h --state-directory / | --url --state-directory
+explain shop/web --url http://a --user me | --user --password-file
+explain shop/web --url http://a --key-file k | --key-file --cert-file
+explain shop/web --url http://a --user me --password-file p --token-file t | --token-file --user
+status --url http://u:hunter2@host | --url http://127.0.0.1:9191
+status --url ftp://hunter2 | --url http://127.0.0.1:9191
+status --url http:// | --url http://127.0.0.1:9191
+status --url http://h?hunter2 | --url http://127.0.0.1:9191
+plan -c a.yaml --ca-file x | --url certificates
+import | --from-cluster
+import a.yaml -A | --all-namespaces --from-cluster
+import --from-cluster -A -n shop | --namespace --all-namespaces
+import a.yaml --context x | --context --from-cluster
+import a.yaml --prometheus prometheus:9090 | --prometheus http
+import a.yaml --report xml | --report xml
+pause web | web NAMESPACE/NAME
+pause a/b --for 2 | --for unit
+pause a/b --for 0s | --for 0
+pause a/b --only scale-up --replicas 1 | --only --replicas
+resume | --breaker
+resume a/b --breaker | --breaker
+resume a/b --server mimir | --server --breaker
 resume -c /nonexistent a/b | /nonexistent
 """
 
 
-@pytest.mark.parametrize(("command", "why"), rows(MISUSED))
-def test_what_cannot_be_begun_is_refused_with_a_sentence(command: str, why: str) -> None:
-    """Before anything is read or started; an address may hold a password, and is not repeated."""
+@pytest.mark.parametrize(("command", "names"), rows(MISUSED))
+def test_bad_arguments_exit_with_2_and_name_the_options(command: str, names: str) -> None:
+    """Nothing is read or started before; a URL may hold a password and is never repeated."""
     code, out, err = ran(*command.split())
     assert (code, out) == (2, "")
-    assert why in " ".join(err.replace("│", " ").split())
+    assert [name for name in names.split() if name not in err] == []
     assert "hunter2" not in err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_one_name_for_times_targets_and_force_and_no_types_of_python(command: str) -> None:
+    text = autoscaler(command, "--help", environment={"COLUMNS": "200"}).stdout
+    options = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text))
+    assert not options & {"--from", "--to", "--target", "--targets", "--anyway", "--override"}
+    assert not re.search(r"<(class|str|int|float|bool|list|Path)|\bNone\b|PosixPath|datetime", text)
 
 
 def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, object]:
@@ -138,7 +147,7 @@ def test_every_command_explains_itself(command: str) -> None:
 def test_how_to_reach_the_daemon_is_one_group_of_help(command: str) -> None:
     """The address and all ways to sign in are together, and nothing else is there."""
     text = autoscaler(command, "--help").stdout
-    _, group = text.split("\nTo reach the daemon:\n")
+    _, group = text.split("\nConnection to the daemon:\n")
     names = {line.split()[0] for line in group.splitlines() if line.startswith("  --")}
     signs_in = {"--ca-file", "--cert-file", "--key-file", "--token-file", "--user"}
     assert names == {"--url", "--password-file", *signs_in}
@@ -149,7 +158,7 @@ def test_the_environment_names_the_configuration(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_config(tmp_path / f"{name}.yaml", queue_config("http://p:9090", "shop", name, name))
     environment = NOWHERE | {"AUTOSCALER_CONFIG": str(tmp_path / "a.yaml")}
-    for words in (["run"], ["validate"], ["plan"], ["release"], ["pause", "x/y"]):
+    for words in (["run"], ["validate"], ["plan"], ["resume", "--breaker"], ["pause", "x/y"]):
         ran = autoscaler(*words, environment=environment)
         assert ran.returncode == 2, words
         assert f"{tmp_path}/a.yaml:" in ran.stderr, words
@@ -287,8 +296,7 @@ def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, names
     assert ran.returncode == 1, ran.stderr
     assert f"{namespace}/Deployment/worker  2 -> 3" in ran.stdout
     assert re.search(r"queue_messages: \S+/30 per replica asks for 3 replicas", ran.stdout)
-    assert "would scale 2 -> 3 replicas" in ran.stdout
-    assert "the scale cannot be read: " in ran.stdout
+    assert "would scale 2 -> 3" in ran.stdout
     worker, ghost = json.loads(plan("-o", "json").stdout)
     assert worker["target"] == f"{namespace}/Deployment/worker"
     assert (worker["desiredReplicas"], worker["rescale"], worker["write"]) == (3, True, "planned")
@@ -305,11 +313,11 @@ def test_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) ->
     ran = plan("--explain", f"{namespace}/worker")
     assert ran.returncode == 0, ran.stderr
     for part in (
-        "would scale 2 -> 3 replicas",
+        "would scale 2 -> 3",
         "minReplicas 1, maxReplicas 20",
         "External queue_messages, target 30 per replica",
-        "measured 45 per replica, 90 in total, 1 series",
-        "proposes 3 = ceil(90 / 30 per replica)",
+        "value: 45 per replica",
+        "ceil(90 / 30 per replica)",
         "ScalingActive=True ValidMetricFound",
     ):
         assert part in ran.stdout
@@ -317,7 +325,8 @@ def test_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) ->
     misspelt = f"{namespace}/deployment/wroker"
     ran = plan(misspelt)
     assert ran.returncode == 2
-    assert f"no target is called {misspelt}; did you mean {namespace}/worker?" in ran.stderr
+    assert misspelt in ran.stderr
+    assert f"{namespace}/worker?" in ran.stderr
 
 
 def test_plan_of_no_targets_says_so(tmp_path: Path, environment: Mapping[str, str]) -> None:

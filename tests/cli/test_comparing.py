@@ -70,7 +70,7 @@ def test_one_day_is_not_sure(both: Configs, tmp_path: Path) -> None:
 
 def test_where_nothing_was_scored_no_demand_is_compared(both: Configs, tmp_path: Path) -> None:
     file = samples(tmp_path, 1, wave)
-    span = ("--from", "2026-02-01T00:00:00Z", "--to", "2026-02-01T02:00:00Z")
+    span = ("--since", "2026-02-01T00:00:00Z", "--until", "2026-02-01T02:00:00Z")
     out = compared(*both, file, *span)[1]
     assert re.search(r"^    time short +- -> +- +-$", out, re.MULTILINE)
     assert re.search(r"^    replica-hours +2.00 -> 2.00 +0.00$", out, re.MULTILINE)
@@ -101,7 +101,7 @@ def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
 
 def test_a_time_that_counts_from_now_is_one_for_all(both: Configs, tmp_path: Path) -> None:
     file = samples(tmp_path, 1, wave, int(time.time()) - 86_400 - PERIOD)
-    out = compared(*both, file, "--from", "6h ago", "-o", "json")[1]
+    out = compared(*both, file, "--since", "6h ago", "-o", "json")[1]
     assert len({each["from"] for each in json.loads(out)["replays"].values()}) == 1
 
 

@@ -68,9 +68,7 @@ def test_a_file_that_is_there_is_written_over_only_when_asked(tmp_path: Path) ->
     given = ("import", "-", "-o", str(out))
     done = autoscaler(*given, given=WEB, environment=NOWHERE, folder=tmp_path)
     assert done.returncode == 2
-    assert "is there already: name another file, or write over it with --force" in " ".join(
-        done.stderr.replace("│", " ").split()
-    )
+    assert "--force" in done.stderr
     assert out.read_text() == "# mine\n"
     done = autoscaler(*given, "--force", given=WEB, environment=NOWHERE, folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -60,9 +60,8 @@ def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
     assert planned({"queue": answer(600.0)}) == [
         "shop/Deployment/a  2 -> 4",
         (
-            "  scaled 2 -> 4 replicas: queue above target: 300/30 per replica; the metrics ask for "
-            "20; the HPA's limit of twice the replicas or 4 for each step without behavior "
-            "permits 4 now"
+            "  scaled 2 -> 4: queue above target (300/30 per replica); metrics ask for 20; "
+            "default scale-up limit (twice the replicas or 4 per sync) permits 4"
         ),
         "  queue: 300/30 per replica asks for 20 replicas",
     ]
@@ -72,7 +71,7 @@ def test_a_failure_is_told_once_of_a_target() -> None:
     """It is in the verdict, and neither in the metric's line nor in one of an Event."""
     assert planned({"queue": QueryFailure(REFUSED)}) == [
         "shop/Deployment/a  2 -> 2",
-        f"  stays at 2 replicas: nothing can be decided: queue: {REFUSED}",
+        f"  unchanged (2): queue: {REFUSED}",
     ]
 
 
@@ -86,10 +85,7 @@ def test_a_failure_of_many_targets_is_told_once_with_their_names() -> None:
         "  shop/Deployment/b, stays at 2 replicas",
         "",
         "shop/Deployment/c  2 -> 3",
-        (
-            "  scaled 2 -> 3 replicas: queue above target: 45/30 per replica; not all metrics "
-            "could be used: queue: failure 1"
-        ),
+        ("  scaled 2 -> 3: queue above target (45/30 per replica); partial: queue: failure 1"),
         "  queue: 45/30 per replica asks for 3 replicas",
     ]
 
@@ -119,10 +115,7 @@ def test_a_metric_that_fails_as_another_does_has_its_own_line() -> None:
     rest = replace(rest, metric=replace(rest.metric, name="rest"))
     assert planned(EMPTY, replace(target, spec=replace(target.spec, metrics=(queue, rest)))) == [
         "shop/Deployment/a  2 -> 2",
-        (
-            "  stays at 2 replicas: nothing can be decided: queue: the query returned no series "
-            "(and 1 more metric)"
-        ),
+        ("  unchanged (2): queue: the query returned no series (and 1 more metric)"),
         "  rest: could not be used: the query returned no series",
     ]
 
@@ -169,4 +162,4 @@ def test_a_fallback_is_told_once() -> None:
     """In the verdict, or beside its metric where that names another failure."""
     timeline = extended.target(extended.lower(2), replicas=3).at("0s", queue=30)
     told = paragraphs([synced(timeline.at("6m", queue=None))])
-    assert told.count("queue failed in 1 sync, and the fallback asks for 2") == 1
+    assert told.count("queue failed in 1 sync, fallback asks for 2") == 1

@@ -542,7 +542,7 @@ def test_a_replay_from_prometheus(server: PrometheusServer, tmp_path: Path) -> N
     config_of(tmp_path, server.url, *metrics)
     arguments = (
         *("replay", "--config", str(tmp_path / "autoscaler.yaml"), "-o", "json"),
-        *("--from", rfc3339(TIME.begin + HOUR), "--to", rfc3339(TIME.end)),
+        *("--since", rfc3339(TIME.begin + HOUR), "--until", rfc3339(TIME.end)),
         *("--cache", str(tmp_path / "cache")),
     )
     code, out, err = ran(*arguments)

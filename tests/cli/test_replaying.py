@@ -108,7 +108,7 @@ def test_absurd_numbers_end_in_a_sentence_or_a_count(tmp_path: Path, rows: str) 
 
 def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
     file = samples(tmp_path, replicas="4")
-    code, printed, _ = replayed("-c", config, "-t", "shop/web", "--csv", file)
+    code, printed, _ = replayed("-c", config, "shop/web", "--csv", file)
     lines = printed.splitlines()
     assert code == 0
     assert lines[:3] == [
@@ -124,7 +124,7 @@ def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) -> None:
-    span = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T01:00:00Z")
+    span = ("--since", "2026-01-01T00:00:00Z", "--until", "2026-01-01T01:00:00Z")
     csv, report = tmp_path / "load.csv", tmp_path / "report.html"
     csv.write_text(f"t,value\n{int(BASE) - 3600},100\n")  # an hour before the time that is replayed
     of_demand = (
@@ -158,7 +158,7 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
 
 def test_a_part_of_the_time_of_a_file(config: Path, tmp_path: Path) -> None:
     stated = "workloads: [{target: shop/*, replicas: 3, readyAfter: 5s}]\n"
-    span = ("--from", "2026-01-01T00:10:00Z", "--to", "2026-01-01T00:20:00Z")
+    span = ("--since", "2026-01-01T00:10:00Z", "--until", "2026-01-01T00:20:00Z")
     named = f"{QUEUE}={samples(tmp_path)}"
     found = answer("-c", config, "--csv", named, *span, *assuming(tmp_path, stated))
     assert (found.begin, found.end) == (BASE + 600, BASE + 1200)
@@ -218,16 +218,16 @@ def test_what_cannot_be_replayed_is_said(config: Path, tmp_path: Path) -> None:
             f"--csv {file}: a file without a name is given twice",
         ],
     )
-    span = ("--from", "2026-01-01T00:20:00Z", "--to", "2026-01-01T00:10:00Z")
+    span = ("--since", "2026-01-01T00:20:00Z", "--until", "2026-01-01T00:10:00Z")
     for arguments, code, said in (
-        (("--csv", file, "--from-record"), 2, "--from-record and --csv are two sources"),
-        ((), 2, "--from is missing: the time at which the replay begins"),
-        (("--from", "soon"), 2, "'soon' is no time"),
-        (("--csv", file, *span), 2, "--from (2026-01-01T00:20:00Z) has to be before --to"),
-        (("--csv", file, "--step", "2h"), 2, "--step (7200 s) is larger than the time of"),
-        (("--from", "2020-01-01"), 2, "--from is more than 400 days before --to"),
-        (("--csv", file, "-t", "shop/wob"), 2, "did you mean shop/web"),
-        (("--from-record", "--from", "1h ago"), 2, "name the record with --state-directory"),
+        (("--csv", file, "--from-record"), 2, "--from-record and --csv"),
+        ((), 2, "--since is missing"),
+        (("--since", "soon"), 2, "'soon' is no time"),
+        (("--csv", file, *span), 2, "--since (2026-01-01T00:20:00Z) must be before --until"),
+        (("--csv", file, "--step", "2h"), 2, "--step (7200 s)"),
+        (("--since", "2020-01-01"), 2, "longer than 400 days"),
+        (("--csv", file, "shop/wob"), 2, "did you mean shop/web"),
+        (("--from-record", "--since", "1h ago"), 2, "name the record with --state-directory"),
     ):
         found, lines = refused(*of, *arguments)
         assert (found, len(lines)) == (code, 1), arguments
@@ -250,7 +250,7 @@ def test_every_mistake_in_a_file_of_assumptions_is_told(config: Path, tmp_path: 
 def test_a_queue_is_filled_by_a_file_of_its_arrivals(config: Path, tmp_path: Path) -> None:
     of_queue = f"metric: {QUEUE}, model: queue, arrivals: 'sum(rate(sent[1m]))', servedPerPod: 20"
     stated = assuming(tmp_path, f"loads: [{{{of_queue}}}]\n")
-    options = ("-c", config, "-t", "shop/web", *stated, "--csv")
+    options = ("-c", config, "shop/web", *stated, "--csv")
     (one,) = answer(*options, f"{QUEUE}:arrivals={samples(tmp_path)}").targets
     assert one.models == {QUEUE: "queue"}
     assert one.measures.longest_queue
@@ -287,11 +287,11 @@ def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     timeline = Timeline(spec(external(average("30"))), replicas=2)
     with running(tmp_path) as writer:
         record(writer, timeline, {15 * sync: 30.0 * (2 + sync // 20) for sync in range(80)})
-    (one,) = answer("-c", config, "--from-record", "--from", "2026-01-01T00:00:00Z").targets
+    (one,) = answer("-c", config, "--from-record", "--since", "2026-01-01T00:00:00Z").targets
     assert known(one.ran).changes == one.measures.changes == 3
     assert (one.first_replicas, one.last_replicas) == (2, 5)
     of = ("-c", config, "--from-record")
-    code, said = refused(*of, "--from", "2025-12-01T00:00:00Z", "--to", "2025-12-02T00:00:00Z")
+    code, said = refused(*of, "--since", "2025-12-01T00:00:00Z", "--until", "2025-12-02T00:00:00Z")
     assert code == 1
     assert said[0].startswith(f"the record in {tmp_path} has nothing of that time; it has 2026-01")
 

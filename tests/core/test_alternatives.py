@@ -245,7 +245,7 @@ def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
     entry = replace(entry, given=inputs)
     entry = replace(entry, decision=decided(entry))
     assert entry.decision.desired == 8
-    after = "the count of 8 at the first sync after a time without whole readings, 00:10:00Z,"
+    after = "the 8 replicas at the first sync after incomplete readings, 00:10:00Z"
     assert dict(_without(entry)) == {after: 2}
 
 
@@ -253,7 +253,7 @@ def test_a_new_target_is_not_taken_for_idle() -> None:
     """Without its first count it would have gone down to 1, and not to sleep."""
     idle = Extensions(idle=Idle(after=0.0, initially=600.0))
     timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).at("0s", queue=0)
-    assert without(timeline) == {"the count of 8 at the first sync, 00:00:00Z,": 1}
+    assert without(timeline) == {"the 8 replicas at the first sync, 00:00:00Z": 1}
 
 
 def test_a_target_after_an_absence_is_not_taken_for_idle() -> None:
@@ -273,7 +273,7 @@ def test_a_gap_in_the_readings() -> None:
 def test_the_policies_of_the_hpa_without_a_behavior() -> None:
     """Without a behavior a step is at most a doubling."""
     timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=100)
-    assert without(timeline) == {"the limit of each step": 20}
+    assert without(timeline) == {"the scaling policies": 20}
 
 
 def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
@@ -284,7 +284,7 @@ def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
     entry = replace(entry, given=inputs)
     entry = replace(entry, decision=decided(entry))
     assert entry.decision.desired == 8
-    assert dict(_without(entry)) == {"the limit of each step": 20}
+    assert dict(_without(entry)) == {"the scaling policies": 20}
 
 
 def test_of_a_limit_to_what_a_recommendation_asks_for_only_that_is_named() -> None:
@@ -321,7 +321,7 @@ def test_a_metric_that_fails_beside_one_with_an_activation() -> None:
     """The other one keeps its own activation: 100 messages, of which it has 20."""
     idle = Extensions(idle=Idle(after=0.0), activations=(0, 100_000))
     timeline = target(QUEUE, MAILS, extensions=idle).at("0s", queue=None, mails=20)
-    assert without(timeline) == {"queue, which failed,": 0}
+    assert without(timeline) == {"the failed metric queue": 0}
 
 
 def test_the_breaker_holds_whatever_else_is_different() -> None:

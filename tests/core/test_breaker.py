@@ -25,7 +25,7 @@ def scale_down(history: History | None = None, window: int = 0) -> tuple[Decisio
 
 
 def test_a_held_target_stays_and_says_why() -> None:
-    """It is no failure: what the metrics ask for and every stage stay in the record."""
+    """It is no failure: what metrics ask for and every stage stay in the record."""
     decision, history = scale_down(History(recommendations=()))
     assert goes_down(decision)
     held, _ = held_back(decision, history, History(), "mimir", BASE + 600)

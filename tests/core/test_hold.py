@@ -91,7 +91,7 @@ def down() -> Timeline:
 
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
 def test_nothing_goes_down_while_it_holds_and_all_goes_up(reading: HoldReading) -> None:
-    """After it the count is what the metrics ask for.
+    """After it the count is what metrics ask for.
 
     Not at the first sync: what that read of the metrics may be older than the end of the hold.
     """

@@ -85,7 +85,7 @@ def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:
 
 
 def test_a_paused_target_says_what_it_would_do() -> None:
-    """The count that the metrics ask for, within policies and bounds."""
+    """The count that metrics ask for, within policies and bounds."""
     target = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
     target.annotated(paused="true").at("0s", queue=70)
     assert (target.decision.zone, target.decision.paused_from) == (Zone.PAUSED, 6)

@@ -118,7 +118,7 @@ TRIP = Trip(1_800_000_000.0, 1_800_000_600.0, 380, 500, "sum by (queue) (ready)"
 HELD = (
     "the scale-down breaker has tripped: 380 of the 500 targets that read from Prometheus would go "
     "down at once; nothing goes down before 2027-01-15T08:10:00Z, scale-ups go on; the query that "
-    "they share most is sum by (queue) (ready); if they may go down: autoscaler release"
+    "they share most is sum by (queue) (ready); if they may go down: autoscaler resume --breaker"
 )
 
 
@@ -175,7 +175,7 @@ def test_the_note_stays_while_the_breaker_of_another_server_holds(told: Announce
     ok, message = told.component(Component.BREAKER) or (True, "")
     assert not ok
     assert message.startswith("the scale-down breaker has tripped again: ")
-    assert message.endswith("autoscaler release --server mimir")
+    assert message.endswith("autoscaler resume --breaker --server mimir")
 
 
 def test_a_request_that_cannot_be_read_is_told_once(told: Announced, lines: Lines) -> None:

@@ -74,7 +74,7 @@ def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> No
         *((3, 3, 10_334, 3), (3, 6, 20_000, 6), (6, 6, 10_000, 6)),
     ]
     scaled = known(writer.rows[2].change)
-    assert writer.rows[2].message.startswith("scaled 3 -> 6 replicas: ")
+    assert writer.rows[2].message.startswith("scaled 3 -> 6: ")
     assert scaled.decision.written
     assert writer.retained == [{WEB}]
 

@@ -43,8 +43,8 @@ def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:
             # To how many depends on how full the queue is when a sync reads it.
             "scaled 1 -> ",
             "above target",
-            "the scaleUp policy of 4 pods per 15 s permits",
-            "held at ",
+            "scaleUp policy of 4 pods per 15 s permits",
+            "stabilizing at ",
             "below target",
             "autoscaler validate ",
             "autoscaler plan -c autoscaler.yaml --explain",

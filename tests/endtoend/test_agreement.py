@@ -115,7 +115,7 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
     assert longest["message"] == "maxReplicas is 10 here and 2 there"
     said = 'HorizontalPodAutoscaler "other" wants 2 replicas, and found 2; jobs 2 of 1'
     assert f"\n  {said}\n" in plan[""]
-    assert f"\n  beside      {said}\n" in plan["--explain"]
+    assert f"\n  HPA            {said}\n" in plan["--explain"]
     planned = {one["target"]: one for one in json.loads(plan["-o json"])}
     assert planned[world.key("other")]["hpa"]["desiredReplicas"] == 2
     assert status.splitlines()[-1] == "0 of 3 targets moved, 3 in shadow"

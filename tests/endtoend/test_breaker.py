@@ -48,7 +48,7 @@ def test_a_renamed_label_takes_nothing_down_and_an_evening_does(world: World) ->
         let_pass(1.5 * PERIOD)
         assert fleet.counts() == risen
         check_held(daemon)
-        assert command("release", "-c", daemon.file).stdout.startswith("released: ")
+        assert command("resume", "--breaker", "-c", daemon.file).stdout.startswith("released: ")
         least = [REPLICAS + 1] + [LEAST] * (TARGETS - 1)
         wait_until("all have gone down", lambda: fleet.counts() == least, timeout=120, interval=0.5)
         assert daemon.events("scale_down_breaker")[-1]["change"] == "released"
@@ -118,5 +118,5 @@ def check_held(daemon: DaemonProcess) -> None:
     assert len(daemon.events("scale_down_breaker")) == 1
     breaker = daemon.component("scale-down breaker")
     assert not breaker["ok"]
-    assert "autoscaler release" in breaker["message"]
+    assert "autoscaler resume --breaker" in breaker["message"]
     assert daemon.metric("autoscaler_scale_down_breaker_tripped", server="default") == 1

@@ -38,7 +38,7 @@ def test_a_fallback_outlives_kills_and_ends_with_a_whole_range(
     with run() as second:
         line = second.wait_event("sync")
         assert (line["current_replicas"], line["desired_replicas"]) == (BEFORE, FALLBACK)
-        assert "failed in 3 syncs in a row, and the fallback asks for 6" in line["message"]
+        assert "failed in 3 syncs, fallback asks for 6" in line["message"]
         world.exporter.set(world.metric, {}, SERVED)
         prometheus.start(scraped)
         back = second.wait_for(

@@ -73,7 +73,7 @@ def test_the_autoscalers_of_a_cluster_become_targets_beside_them(
         url, admin = f"http://{daemon.address}", {"KUBECONFIG": str(world.plane.kubeconfig)}
         adopt = ("adopt", "-c", daemon.file, "--url", url, world.key("w0"), "--execute")
         # No metrics API is served here, so that the HPA wants nothing.
-        command(*adopt, "--anyway", environment=admin)
+        command(*adopt, "--force", environment=admin)
         wait_until("it is scaled", lambda: world.replicas("w0") == DEMAND)
         assert autoscalers() == {f"{name}-hpa" for name in names[1:]}
         command(*adopt, "--back", environment=admin)

@@ -19,7 +19,7 @@ from tests.worlds.waiting import wait_until
 pytestmark = pytest.mark.punctual
 
 AUTHORIZATION = "Authorization"
-SUPERSEDED = "somebody else set {} meanwhile"
+SUPERSEDED = "another client set {}"
 NOT_WRITTEN = "not written: "
 """What the operator sees, as patterns."""
 

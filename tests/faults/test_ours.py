@@ -20,7 +20,7 @@ from tests.worlds.waiting import wait_until
 IN_MEMORY = "state is kept in memory only"
 NOT_KEPT = 'autoscaler_component_ok{component="state"}'
 NOT_A_NUMBER = r"autoscaler\.yaml:\d+: targets\[\d+\]\.maxReplicas: must be a whole number \(got "
-SUPERSEDED = "somebody else set {} meanwhile"
+SUPERSEDED = "another client set {}"
 NO_SCALE = "FailedGetScale: .*connection refused"
 NO_METRIC = "FailedGetExternalMetric: .*refused the connection"
 NOT_YET = "FailedGetScale: the list of .* is not there yet: .*; an API server that has just started"

@@ -53,6 +53,7 @@ def test_an_instant_is_explained_as_by_the_command(
     lines = texts(page, "#explanation pre.lines > *")
     command = printed("--at", rfc3339(at), "--state-directory", str(story.fleet.state))
     told = [words(line) for line in command.splitlines()]
+    assert told.pop(1) == "Decision"
     assert lines == told[: len(lines)]
     assert len(lines) > 5
     rest = " ".join(told[len(lines) :])

@@ -88,7 +88,7 @@ def test_it_shows_chart_changes_and_configuration(story: Served, open_tab: Open)
     """And the present state in words, and the query that is asked."""
     page = opened(open_tab, story)
     expect(page.get_by_role("heading", level=1)).to_have_text("order-worker")
-    expect(page.get_by_test_id("verdict")).to_contain_text("held")
+    expect(page.get_by_test_id("verdict")).to_contain_text("stabilizing")
     expect(page.locator("#changes")).to_contain_text("Set by kubectl-scale")
     expect(page.locator("#configuration")).to_contain_text("rabbitmq_queue_messages_ready")
     expect(page.locator("#chart-problem")).to_be_hidden()
@@ -248,7 +248,7 @@ def test_what_is_explained_moves_nothing(story: Served, open_tab: Open) -> None:
     expect(page.locator("#explained")).to_contain_text(f"At {link.inner_text()}")
     expect(page.locator("#explained")).to_be_in_viewport()
     # A click of Playwright's own would scroll to the link first.
-    page.get_by_role("link", name="Before it").evaluate("one => one.click()")
+    page.get_by_role("link", name="Previous decision").evaluate("one => one.click()")
     expect(page.locator("#explained")).not_to_contain_text(link.inner_text())
     assert link.evaluate(TOP) == pytest.approx(top, abs=2)
     assert page.evaluate("window.isTheSame")

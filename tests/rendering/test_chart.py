@@ -204,10 +204,10 @@ def test_marks() -> None:
     record.keep_synced(timeline.by_hand(9, "kubectl").at("45s", queue=90))
     ours, foreign = charted(record).marks
     assert (ours.time, ours.kind, ours.before, ours.after) == (BASE + 15, MarkKind.OURS, 3, 6)
-    assert ours.text.startswith("scaled 3 -> 6 replicas: queue above target")
+    assert ours.text.startswith("scaled 3 -> 6: queue above target")
     assert (foreign.time, foreign.kind) == (BASE + 45, MarkKind.FOREIGN)
     assert (foreign.before, foreign.after) == (6, 9)
-    assert foreign.text == '"kubectl" set the replicas from 6 to 9'
+    assert foreign.text == '"kubectl" set the replicas: 6 -> 9'
 
 
 def test_marks_too_near_to_tell_apart() -> None:

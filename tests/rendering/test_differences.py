@@ -58,7 +58,7 @@ WRITES: tuple[WriteOutcome | None, ...] = (
 modest = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 
-OTHERWISE = "the same is decided in another way"
+OTHERWISE = "same result, decided differently"
 IN_ANOTHER_WAY = {"all", "combination", "metrics", "stabilization", "limit"}
 """Stages that ran or did not, though nothing came of them."""
 
@@ -146,47 +146,48 @@ FIRST_ONES: dict[str, dict[str, Any]] = {
 }
 """What the one has where it is not `HELD` itself."""
 CHANGES = """
-count | it has 5 replicas, before 3 | it has 3 replicas, before 5
-move | it is to go to 5: queue above target
-    | it is to stay there; before, it was to go from 3 to 5
-no scale | the scale is not read: forbidden | the scale is read again
-others | "kubectl-edit" set the replicas from 2 to 3
-    | no other client set the replicas between these two decisions
-zone | it is paused, before: the metrics decide | the metrics decide, before: it is paused
-outcome | nothing could be decided | everything is known again
-pause | scale-down is paused by kubectl until 00:01:00Z | it is paused no longer
-bound | minReplicas is 2 by schedule day until 18:00 UTC, before 1
-    | minReplicas is 1, before 2 by schedule day until 18:00 UTC
-hold | nothing goes down while holdScaleDownQuery returns {job="a"} and 1 more
-    | holdScaleDownQuery holds nothing any more
-failure | queue fails: no answer | queue is read again: 6.667/10 per replica, and asks for 2
-refill | queue: the reading returned 15 s ago and may be too low; nothing goes down before
-    2026-01-01T00:01:00Z | queue counts in full again after its gap
-stabilization | stabilization holds it no longer
-    | held at 3 until 00:05:00Z by the count of 3 at the first sync, 00:00:00Z
-limit | limited from 9 to 7: the scaleUp policy of 4 pods per 60 s permits 7 now, more from
-    00:01:00Z on | neither a bound nor a policy limits it any more
-breaker | the scale-down breaker holds it until 00:10:00Z; it would go to 2
-    | the scale-down breaker holds it no longer
-contention | others undo our changes: nothing is written until 00:10:00Z
-    | the hold after the changes of others has ended
-saturation | 3 replicas missing since 2025-12-31T23:00:00Z: TooManyReplicas
-    | no replicas are missing any more
-condition | condition AbleToScale: none, before True (ScaleDownStabilized)
-    | condition AbleToScale: True (ScaleDownStabilized)
-reason | the reason is now: another | the reason is now: All metrics below target
-paused count | without the pause it would have 2 replicas | the pause prevents nothing now
-another pause | scale-down is paused by kubectl | scale-down is paused by the configuration
-missing bound | a bound is missing: minReplicasQuery has no value: refused
-    | no bound is missing any more
-held count | without holdScaleDownQuery it would go to 2 | holdScaleDownQuery prevents nothing now
-no answer | nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out
-    | nothing goes down while holdScaleDownQuery returns a value without labels
-end of a hold | nothing goes down in the first sync after holdScaleDownQuery held
-    | nothing goes down while holdScaleDownQuery returns a value without labels
-fallback | queue failed in 3 syncs in a row, and the fallback asks for 6
-    | the fallback stands for queue no longer
-awake | it is awake, and may go idle | idle, every metric has been inactive since 00:00:00Z
+count | replicas: 3 -> 5 | replicas: 5 -> 3
+move | desired replicas: 3 -> 5 (queue above target)
+    | desired replicas: 5 -> 3 (no change needed)
+no scale | scale not read: forbidden | scale read again
+others | "kubectl-edit" set the replicas: 2 -> 3
+    | no other client set the replicas between these decisions
+zone | decided by: metrics -> pause | decided by: pause -> metrics
+outcome | no decision possible | all inputs are known again
+pause | scale-down paused by kubectl until 00:01:00Z | no longer paused
+bound | minReplicas: 1 -> 2 by schedule day until 18:00 UTC
+    | minReplicas: 2 by schedule day until 18:00 UTC -> 1
+hold | no scale-down while holdScaleDownQuery returns {job="a"} and 1 more
+    | holdScaleDownQuery no longer holds
+failure | queue failed: no answer | queue: read again, 6.667/10 per replica (asks for 2)
+refill | queue: first reading after a gap 15 s ago; no scale-down before 2026-01-01T00:01:00Z, since
+    it may be too low | queue: readings are complete again after the gap
+stabilization | no stabilization window applies
+    | scale-down window keeps 3 until 00:05:00Z (3 replicas at the first sync, 00:00:00Z)
+limit | limited: 9 -> 7, scaleUp policy of 4 pods per 60 s permits 7, more from 00:01:00Z | no
+    longer limited by a bound or policy
+breaker | held by the scale-down breaker until 00:10:00Z; would scale to 2
+    | no longer held by the scale-down breaker
+contention | contested: other clients undo our changes, not written until 00:10:00Z
+    | no longer contested
+saturation | 3 replicas below demand since 2025-12-31T23:00:00Z: TooManyReplicas
+    | no longer below demand
+condition | AbleToScale: True (ScaleDownStabilized) -> none
+    | AbleToScale: none -> True (ScaleDownStabilized)
+reason | reason: All metrics below target -> another | reason: another -> All metrics below target
+paused count | without the pause: 2 replicas | the pause no longer prevents a change
+another pause | scale-down paused by kubectl | scale-down paused by the configuration
+missing bound | bound missing: minReplicasQuery has no value: refused
+    | all bounds are known again
+held count | without holdScaleDownQuery: scale to 2 | holdScaleDownQuery no longer prevents a
+    scale-down
+no answer | no scale-down, holdScaleDownQuery has no valid answer: it timed out
+    | no scale-down while holdScaleDownQuery returns a value without labels
+end of a hold | no scale-down in the first sync after holdScaleDownQuery ended
+    | no scale-down while holdScaleDownQuery returns a value without labels
+fallback | queue failed in 3 syncs, fallback asks for 6
+    | fallback no longer used for queue
+awake | awake, may become idle | idle: no metric active since 00:00:00Z
 """
 
 
@@ -202,10 +203,10 @@ def test_what_became_of_the_write() -> None:
     for write, sentence in zip(
         WRITES[1:],
         (
-            "the count was written",
-            "the count was not written: somebody else set 3 meanwhile",
-            "the count was not written: refused",
-            "the count was not written: not leading",
+            "count written",
+            "count not written: another client set 3",
+            "count not written: refused",
+            "count not written: not leading",
         ),
         strict=True,
     ):
@@ -217,11 +218,10 @@ def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3).at("0s", queue=30).at("15s", queue=60)
     before = of_last(timeline, AcceptedWrite(SCALE))
     assert differences(before, of_last(timeline.at("30s", queue=62))) == (
-        "it has 6 replicas, before 3",
-        "it is to stay there; before, it was to go from 3 to 6",
-        "the reason is no longer: queue above target",
-        "queue is 10.33, before 20, and asks for 6 as before",
-        "condition AbleToScale: True (ReadyForNewScale), before True (SucceededRescale)",
+        "replicas: 3 -> 6",
+        "reason: queue above target -> none",
+        "queue: 20 -> 10.33 (asks for 6)",
+        "AbleToScale: True (SucceededRescale) -> True (ReadyForNewScale)",
     )
 
 
@@ -235,14 +235,14 @@ def test_what_no_sentence_is_about_is_told_as_such() -> None:
 
 def test_whether_a_metric_is_active() -> None:
     for activity, sentence in (
-        (Activity.ACTIVE, "queue is active"),
-        (Activity.INACTIVE, "queue is not active"),
-        (Activity.UNKNOWN, "it is not known whether queue is active"),
+        (Activity.ACTIVE, "queue: active"),
+        (Activity.INACTIVE, "queue: not active"),
+        (Activity.UNKNOWN, "queue: activity unknown"),
     ):
         other = replace(HELD.decision, metrics=(replace(FIRST, activity=activity), SECOND))
         after = replace(HELD, decision=other)
         assert differences(HELD, after) == (sentence,)
-        assert differences(after, HELD) == ("whether queue is active does not matter now",)
+        assert differences(after, HELD) == ("queue: activity no longer matters",)
 
 
 def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:
@@ -255,14 +255,14 @@ def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:
         extensions=Extensions(ignore_surge=True),
     )
     assert differences(HELD, replace(HELD, target=other)) == (
-        "the configuration: maxReplicas is 20, before 100",
-        "the configuration: metrics[1].query is sum(other), before sum(m1)",
-        "the configuration: ignoreSurge is true, before false",
+        "configuration maxReplicas: 100 -> 20",
+        "configuration metrics[1].query: sum(m1) -> sum(other)",
+        "configuration ignoreSurge: false -> true",
     )
     flags = Flags(tolerance=0.2, downscale_stabilization=60.0)
     assert differences(HELD, replace(HELD, flags=flags)) == (
-        "the configuration: tolerance is 0.2, before 0.1",
-        "the configuration: downscaleStabilization is 1m, before 5m",
+        "configuration tolerance: 0.1 -> 0.2",
+        "configuration downscaleStabilization: 5m -> 1m",
     )
 
 

@@ -98,7 +98,7 @@ def decided(
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "decisions.md").read_text()
 BY_OFFICE_HOURS = "schedule office-hours until 18:00 Europe/Berlin"
-NONE_ACTIVE = "idle, every metric has been inactive since 00:00:00Z"
+NONE_ACTIVE = "no metric active since 00:00:00Z"
 UNTIL = "2099-01-01T08:00:00Z"
 TWO = spec(QUEUE, external(average("10"), "mails"), maximum=20)
 
@@ -158,46 +158,42 @@ TIMELINES = {
 
 
 SENTENCES = rows(f"""
-a pause | paused: stays at 3 replicas: paused by the configuration; 6 replicas without it
-a pause at a count | paused: scaled 3 -> 5 replicas: paused by the annotation
-    autoscaler/paused-replicas until {UNTIL}; 6 replicas without it
-a mistaken pause | paused: stays at 3 replicas: paused by the annotation autoscaler/paused;
-    autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down or scale-up
-a pause without a reading | paused: stays at 3 replicas: paused by the configuration; not all
-    metrics could be used: queue: no answer for queue
-no scale-up | paused: stays at 3 replicas: scale-up is paused by the annotation autoscaler/paused; 6
-    replicas without it
-no scale-down | paused: scaled 3 -> 6 replicas: queue above target: 17.67/10 per replica; scale-down
-    is paused by the annotation autoscaler/paused
-no scale-up, and no reading | failing: stays at 3 replicas: nothing can be decided: queue: no answer
-    for queue
-awake | ok: stays at 1 replica; idle from 00:01:00Z on unless a metric becomes active
-falls asleep | idle: scaled 2 -> 0 replicas: {NONE_ACTIVE}
-asleep | idle: stays at 0 replicas: {NONE_ACTIVE}
-asleep, and unknown | failing: stays at 0 replicas: idle, and it is not known whether queue is
-    active; not all metrics could be used: queue: no answer for queue
-asleep, and refilling | idle: stays at 0 replicas: idle, and it is not known whether queue is active
-wakes | ok: scaled 0 -> 4 replicas, since queue is active: 35, for 10 per replica
-wakes to one | ok: scaled 0 -> 1 replica, since queue is active: 6, for 10 per replica
-a window opens | ok: scaled 2 -> 5 replicas: Current number of replicas below Spec.MinReplicas
+a pause | paused: paused at 3 by the configuration; would scale to 6
+a pause at a count | paused: scaled 3 -> 5: paused by the annotation
+    autoscaler/paused-replicas until {UNTIL}; would scale to 6
+a mistaken pause | paused: paused at 3 by the annotation autoscaler/paused; autoscaler/paused is
+    "yes", and taken as true; it may be true, false, scale-down or scale-up
+a pause without a reading | paused: paused at 3 by the configuration; partial: queue: no answer for
+    queue
+no scale-up | paused: scale-up paused at 3 by the annotation autoscaler/paused; would scale to 6
+no scale-down | paused: scaled 3 -> 6: queue above target (17.67/10 per replica); scale-down paused
+    by the annotation autoscaler/paused
+no scale-up, and no reading | failing: unchanged (3): queue: no answer for queue
+awake | ok: unchanged (1); idle at 00:01:00Z unless a metric becomes active
+falls asleep | idle: scaled 2 -> 0: idle, {NONE_ACTIVE}
+asleep | idle: idle at 0: {NONE_ACTIVE}
+asleep, and unknown | failing: idle at 0: activity of queue unknown; partial: queue: no answer for
+    queue
+asleep, and refilling | idle: idle at 0: activity of queue unknown
+wakes | ok: scaled 0 -> 4: queue is active (35, target 10 per replica)
+wakes to one | ok: scaled 0 -> 1: queue is active (6, target 10 per replica)
+a window opens | ok: scaled 2 -> 5: Current number of replicas below Spec.MinReplicas
     ({BY_OFFICE_HOURS})
-a window's maximum | atMaximum: scaled 5 -> 8 replicas: queue above target: 100/10 per replica; the
+a window's maximum | atMaximum: scaled 5 -> 8: queue above target (100/10 per replica);
     metrics ask for 50; maxReplicas is 8 by {BY_OFFICE_HOURS}
-a window's minimum | ok: stays at 5 replicas: the metrics ask for 0; minReplicas is 5 by
-    {BY_OFFICE_HOURS}
-a gradual window | limited: scaled 2 -> 4 replicas: Current number of replicas below
-    Spec.MinReplicas (schedule sale until 18:00 Europe/Berlin); the HPA's limit of twice the
-    replicas or 4 for each step without behavior permits 4 now
-a maximum by query | atMaximum: stays at 9 replicas: the metrics ask for 20; maxReplicas is 9 by
-    maxReplicasQuery
-an unknown minimum | failing: stays at 5 replicas: the metrics ask for 1; nothing goes down, since
-    minReplicas is not known; minReplicasQuery has no value: no answer
-a fallback | failing: scaled 3 -> 6 replicas: fallback for queue; queue failed in 2 syncs in a row,
-    and the fallback asks for 6: no answer for queue
-a lower fallback | failing: scaled 3 -> 2 replicas: fallback for queue; queue failed in 1 sync, and
-    the fallback asks for 2: no answer for queue
-another metric asks for more | failing: scaled 3 -> 5 replicas: mails above target: 16.67/10 per
-    replica; queue failed in 1 sync, and the fallback asks for 2: no answer for queue
+a window's minimum | ok: at minimum (5 by {BY_OFFICE_HOURS}): metrics ask for 0
+a gradual window | limited: scaled 2 -> 4: Current number of replicas below Spec.MinReplicas
+    (schedule sale until 18:00 Europe/Berlin); default scale-up limit (twice the replicas or 4 per
+    sync) permits 4
+a maximum by query | atMaximum: at maximum (9 by maxReplicasQuery): metrics ask for 20
+an unknown minimum | failing: unchanged (5): metrics ask for 1; no scale-down, minReplicas is
+    unknown; minReplicasQuery has no value: no answer
+a fallback | failing: scaled 3 -> 6: fallback for queue; queue failed in 2 syncs, fallback asks for
+    6: no answer for queue
+a lower fallback | failing: scaled 3 -> 2: fallback for queue; queue failed in 1 sync, fallback asks
+    for 2: no answer for queue
+another metric asks for more | failing: scaled 3 -> 5: mails above target (16.67/10 per replica);
+    queue failed in 1 sync, fallback asks for 2: no answer for queue
 """)
 
 
@@ -223,7 +219,7 @@ def test_an_incomplete_reading_says_what_it_asks_for_in_place_of_the_fallback() 
     partly = Values((45_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
     scale = Scale(9, 9, "app=web")
     text = explain(decided(Observation(scale, pods(9), (partly,)), extensions=lower(4)))
-    told = "queue failed in 1 sync, and what was read of it asks for 5 at least"
+    told = "queue failed in 1 sync, its partial reading asks for at least 5"
     assert f"{told}: the reading is incomplete" in text
     assert f"{told}\n" in text, "the fallback and what it depends on are not named"
 
@@ -232,8 +228,8 @@ def test_a_value_below_a_thousandth_is_told_where_it_wakes_a_target() -> None:
     """Its metric would else be active at 0, above 0."""
     observation = Observation(Scale(0, 0, "app=web"), (), (Values((0,), total=0.0005),))
     synced = decided(observation, extensions=replace(IDLE, activations=()))
-    assert "queue is active: 0.0005, for 10 per replica" in verdict(synced)
-    assert "active: 0.0005 is above its activation of 0" in explain(synced)
+    assert "queue is active (0.0005, target 10 per replica)" in verdict(synced)
+    assert "active: 0.0005 is above the activation threshold 0" in explain(synced)
 
 
 def test_an_incomplete_answer_for_a_bound_is_told() -> None:
@@ -242,7 +238,7 @@ def test_an_incomplete_answer_for_a_bound_is_told() -> None:
     timeline.asked_bounds(Values((4_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),)))
     synced = result(timeline.at("0s", queue=30).at("6m", queue=5))
     told = "minReplicasQuery has only an incomplete answer: store eu is unreachable"
-    assert verdict(synced).endswith(f"nothing goes down, since minReplicas is not known; {told}")
+    assert verdict(synced).endswith(f"no scale-down, minReplicas is unknown; {told}")
     assert "minReplicas 4 by minReplicasQuery, maxReplicas" in explain(synced)
 
 
@@ -254,28 +250,29 @@ def test_a_mistaken_annotation_is_not_why_nothing_can_be_decided() -> None:
 
 
 EXPLAINED = rows(f"""
-no scale-down until an instant | paused scale-down is paused by the annotation autoscaler/paused
-    until {UNTIL}; 1 replica without it
+no scale-down until an instant | paused scale-down paused by the annotation autoscaler/paused
+    until {UNTIL}; would scale to 1
     | scale 3 replicas in spec, 3 in status; minReplicas 1, maxReplicas 20
-awake | idle awake; idle from 00:01:00Z on unless a metric becomes active
-    | a metric was last active, or may have been, at 2026-01-01T00:00:00Z
-    | not active: not above its activation of 5
-asleep | idle {NONE_ACTIVE}; idle.replicas is 0
-wakes | idle wakes up, since a metric is active | active: above its activation of 5
-asleep, and unknown | not known to be active or not, which keeps it awake and does not wake it
-a window keeps awake | idle kept awake, since minReplicas is 5 by {BY_OFFICE_HOURS}
+awake | idle awake; idle at 00:01:00Z unless a metric becomes active
+    | last active, or possibly active, at 2026-01-01T00:00:00Z
+    | not active: not above the activation threshold 5
+asleep | idle idle, {NONE_ACTIVE}; idle.replicas is 0
+wakes | idle waking up: a metric is active | active: above the activation threshold 5
+asleep, and unknown | activity unknown: an awake target stays awake, an idle target stays idle
+a window keeps awake | idle kept awake: minReplicas is 5 by {BY_OFFICE_HOURS}
     | scale 5 replicas in spec, 5 in status; minReplicas 5 by {BY_OFFICE_HOURS}, maxReplicas 8 by
     {BY_OFFICE_HOURS}
 a gradual window | Current number of replicas below Spec.MinReplicas (schedule sale until 18:00
-    Europe/Berlin): 4, whatever the metrics are, as the policies permit
-    | limit 15 -> 4, ScaleUpLimit: the HPA's limit of twice the replicas or 4 for each step without
-    behavior permits 4 now
+    Europe/Berlin): 4 regardless of the metrics, as the policies permit
+    | limit 15 -> 4 (ScaleUpLimit): default scale-up limit (twice the replicas or 4 per sync)
+    permits 4
 an unknown minimum
     | scale 5 replicas in spec, 5 in status; minReplicas 1, maxReplicas 12 by maxReplicasQuery
-    | minReplicasQuery has no value: no answer; nothing goes down meanwhile
-a fallback that is held | queue failed in 1 sync, and the fallback asks for 2 (2, or the current
-    count if that is lower) | conditions AbleToScale=True ScaleDownStabilized: recent
-    recommendations hold the size at 3 instead of 2
+    | minReplicasQuery has no value: no answer; no scale-down meanwhile
+a fallback that is held
+    | queue failed in 1 sync, fallback asks for 2 (2, or the current count if lower)
+    | conditions AbleToScale=True ScaleDownStabilized: recent recommendations hold the size
+    at 3 instead of 2
 """)
 
 
@@ -290,12 +287,12 @@ def test_a_saturation_is_explained_once_it_is_one() -> None:
     timeline = target(replicas=20).at("0s", queue=230)
     assert "saturated" not in explain(result(timeline))
     told = explain(result(timeline.at("15m", queue=230)))
-    assert "saturated   3 replicas missing since 00:00:00Z: TooManyReplicas" in told
+    assert "below demand   3 replicas below demand since 00:00:00Z: TooManyReplicas" in told
 
 
 def test_the_end_of_no_pause_is_explained() -> None:
     """An annotation that gives only the end does nothing."""
-    alone = "autoscaler/paused-until alone pauses nothing"
+    alone = "autoscaler/paused-until has no effect without"
     timeline = target(replicas=3).annotated(paused_until=UNTIL).at("0s", queue=30)
     assert alone in explain(result(timeline))
     timeline = timeline.annotated(paused_until=UNTIL, paused="true").at("15s", queue=30)
@@ -318,13 +315,13 @@ def test_the_queries_of_bounds_are_explained() -> None:
     """Their PromQL and what it gives, before other bounds; an earlier value has an end."""
     timeline = target(replicas=5).asked_bounds(50, 9).at("0s", queue=50)
     assert asked_bounds(timeline) == [
-        "minReplicasQuery at the server mimir gives 50 (20 within the other bounds): sum(least)",
+        "minReplicasQuery at server mimir gives 50 (20 within the other bounds): sum(least)",
         "maxReplicasQuery gives 9: sum(most)",
     ]
     assert asked_bounds(timeline.asked_bounds(3, NOTHING).at("1m", queue=50)) == [
         "maxReplicasQuery has no value: no answer",
-        "minReplicasQuery at the server mimir gives 3: sum(least)",
-        "maxReplicasQuery gives 9, as last read, until 00:05:00Z: sum(most)",
+        "minReplicasQuery at server mimir gives 3: sum(least)",
+        "maxReplicasQuery gives 9 (last read, valid until 00:05:00Z): sum(most)",
     ]
     assert asked_bounds(timeline.at("6m", queue=50))[-1] == "maxReplicasQuery: sum(most)"
 
@@ -338,14 +335,14 @@ def test_a_surge_is_explained() -> None:
     known = (Recommendation(0, BASE - 3600),)
     synced = decided(observation, of, Extensions(ignore_surge=True), known)
     assert (
-        "proposes 20, the count of spec.replicas, since more pods run than that, and for so many "
-        "the load is not low enough" in explain(synced)
+        "asks for 20 (spec.replicas): more pods run than that, and their load is not low enough"
+        in explain(synced)
     )
 
 
 HELD = HoldReading(2, '{job="orders"}')
-HOLDS = 'nothing goes down while holdScaleDownQuery returns {job="orders"} and 1 more'
-UNKNOWN = "nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out"
+HOLDS = 'no scale-down while holdScaleDownQuery returns {job="orders"} and 1 more'
+UNKNOWN = "no scale-down, holdScaleDownQuery has no valid answer: it timed out"
 SILENT = HoldReading(gap=Gap(GapKind.ERROR, "it timed out"))
 AT_ONCE = spec(QUEUE, maximum=20, behavior=behavior(down=rules(percent_policy(100), window=0)))
 
@@ -362,8 +359,8 @@ def released() -> Timeline:
     return held(HELD).at("6m", queue=50).held(HoldReading())
 
 
-FIRST_AFTER = "nothing goes down in the first sync after holdScaleDownQuery held"
-REFILLS = "nothing goes down until 00:07:35Z, since holdScaleDownQuery held it until 00:06:15Z"
+FIRST_AFTER = "no scale-down in the first sync after holdScaleDownQuery ended"
+REFILLS = "no scale-down until 00:07:35Z (holdScaleDownQuery ended at 00:06:15Z)"
 
 
 HELD_LINES = {
@@ -375,15 +372,15 @@ HELD_LINES = {
     "was over a sync ago": released().at("6m15s", queue=30).at("6m30s", queue=30),
 }
 HELD_SENTENCES = f"""
-prevents | held | ScaleDownHeld | stays at 5 replicas, not 3: {HOLDS}
-is silent | failing | MissingHold: {UNKNOWN} | stays at 5 replicas, not 3: {UNKNOWN}
-prevents nothing | ok | - | stays at 5 replicas; {HOLDS}
+prevents | held | ScaleDownHeld | held at 5 (would scale to 3): {HOLDS}
+is silent | failing | MissingHold: {UNKNOWN} | held at 5 (would scale to 3): {UNKNOWN}
+prevents nothing | ok | - | unchanged (5); {HOLDS}
 lets it go up | ok | -
-    | scaled 5 -> 7 replicas: queue above target: 14/10 per replica; {HOLDS}
+    | scaled 5 -> 7: queue above target (14/10 per replica); {HOLDS}
 was over just now | stabilizing | ScaleDownStabilized
-    | stays at 5 replicas: the metrics ask for 0; {REFILLS}; {FIRST_AFTER}
+    | stabilizing at 5: metrics ask for 0; {REFILLS}; {FIRST_AFTER}
 was over a sync ago | stabilizing | ScaleDownStabilized
-    | stays at 5 replicas: the metrics ask for 3; {REFILLS}
+    | stabilizing at 5: metrics ask for 3; {REFILLS}
 """
 
 
@@ -400,10 +397,13 @@ def test_an_explanation_has_the_query_that_holds() -> None:
     """With its server and its selector, also while it holds nothing."""
     query = Query("up == 0", server="mimir")
     hold = HoldQuery(query, LabelSelector((("job", "orders"),)), condition=True)
-    asked = 'holdScaleDownQuery at the server mimir: up == 0, of it {job="orders"}'
+    asked = 'holdScaleDownQuery at server mimir: up == 0, series {job="orders"}'
     for line, told in (
-        (held(HELD).at("6m", queue=30), f"hold {HOLDS}; it would go to 3"),
-        (held(HoldReading()).at("6m", queue=30), "hold holdScaleDownQuery holds nothing"),
+        (held(HELD).at("6m", queue=30), f"hold {HOLDS}; would scale to 3"),
+        (
+            held(HoldReading()).at("6m", queue=30),
+            "hold holdScaleDownQuery returns nothing: no hold",
+        ),
         (released().at("6m30s", queue=50), f"hold {FIRST_AFTER}"),
     ):
         synced = result(line)

@@ -79,30 +79,24 @@ def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> N
         assert found.lines == tuple(explain(scaled).splitlines())
         in_force = [" ".join(one.split()) for one in found.lines]
         assert {
-            "behavior scale up: at once, to at most twice the replicas or 4 in one sync",
-            "scale down: to the highest recommendation of 5 min 0 s",
+            "behavior scale up: at most twice the replicas or 4 per sync, no stabilization window",
+            "scale down: to the highest recommendation of the last 5 min 0 s",
             "tolerance: 0.1 of the ratio",
-            "rescaled not before this, as far as is known",
+            "last scaled never, as far as known",
         } <= {*in_force}
         assert (found.at, found.time, found.until) == (BASE + second, BASE + 30, BASE + 45)
         assert found.state == "ok"
-        assert found.message.startswith("scaled 8 -> 12 replicas: jobs_waiting above target")
+        assert found.message.startswith("scaled 8 -> 12: jobs_waiting above target")
         assert known(found.decision)["desiredReplicas"] == 12
         assert found.differences == (
-            "it is to go to 12: jobs_waiting above target",
-            "the count was written",
-            "jobs_waiting is 7.5, before 5, and asks for 12, before 8",
-            "condition AbleToScale: True (SucceededRescale), before True (ReadyForNewScale)",
+            "desired replicas: 8 -> 12 (jobs_waiting above target)",
+            "count written",
+            "jobs_waiting: 5 -> 7.5 (asks for 12, was 8)",
+            "AbleToScale: True (ReadyForNewScale) -> True (SucceededRescale)",
         )
         assert found.alternatives == (
-            (
-                "at 61 instead of 60, jobs_waiting would have asked for 13, "
-                "and the target would have gone to 13"
-            ),
-            (
-                "at 55 instead of 60, jobs_waiting would have asked for 11, "
-                "and the target would have gone to 11"
-            ),
+            ("jobs_waiting at 61 instead of 60 (asks for 13): 13 replicas"),
+            ("jobs_waiting at 55 instead of 60 (asks for 11): 11 replicas"),
         )
     assert told(record, 999).until is None
 
@@ -113,8 +107,8 @@ def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
     assert told(record, 14).values == ()
     assert told(record, 20).values == (
         (
-            "since 2026-01-01T00:00:15Z: jobs_waiting is 5.125/5 per replica, which asks for 8; "
-            "the count stays at 8"
+            "since 2026-01-01T00:00:15Z: jobs_waiting: 5.125/5 per replica (asks for 8); "
+            "replicas unchanged (8)"
         ),
     )
     # Not even of one of the same millisecond, just after the instant.
@@ -130,12 +124,12 @@ def test_a_minute_tells_its_least_and_its_most() -> None:
     record.keep_sample(KEY, minute).keep_sample(KEY, Sample(BASE + 120, (8, 8, None, None)))
     assert told(record, 100).values == (
         (
-            "since 2026-01-01T00:01:00Z: cpu is 83%/80% (76% to 87% in that minute), "
-            "which asks for 8; the count stays at 8"
+            "since 2026-01-01T00:01:00Z: cpu: 83%/80% (76% to 87% in that minute) (asks for 8); "
+            "replicas unchanged (8)"
         ),
     )
     assert told(record, 200).values == (
-        "since 2026-01-01T00:02:00Z: cpu has no value; the count stays at 8",
+        "since 2026-01-01T00:02:00Z: cpu: no value; replicas unchanged (8)",
     )
     record.keep_sample(KEY, Sample(BASE + 180, (8, 8)))
     assert told(record, 200).values == ()
@@ -148,14 +142,14 @@ def test_while_nothing_was_recorded_the_last_decision_before_is_shown() -> None:
     still = told(record, 200)
     assert still.time == BASE + 120
     assert still.values == (
-        "nothing was recorded from 2026-01-01T00:02:10Z on; this is the last decision before that",
+        "nothing was recorded from 2026-01-01T00:02:10Z on; this is the last decision before",
     )
     record.keep_synced(timeline.at("310s", jobs_waiting=45))
     for second in (130, 200, 305):  # it was synced some seconds after the daemon had begun
         assert told(record, second).values == (
             (
-                "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:10Z; "
-                "this is the last decision before that"
+                "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:10Z; this is "
+                "the last decision before"
             ),
         )
     assert told(record, 125).values == ()
@@ -176,22 +170,20 @@ def test_a_decision_just_before_the_record_began_anew_is_not_of_before() -> None
 def test_what_differs_where_there_is_nothing_to_compare_with() -> None:
     """The first one, one after the target was away, one of a new process."""
     record, timeline = recorded()
-    assert told(record, 0).differences == ("it is the first one that is recorded",)
+    assert told(record, 0).differences == ("first recorded decision",)
     same = known(record.change_at(KEY, BASE + 45))
     record.keep_change(replace(same, id=5, time=BASE + 135), record.entry(same))
     record.keep_change(replace(same, id=6, time=BASE + 140), record.entry(same))
-    assert told(record, 140).differences == ("nothing differs; a new process has begun to record",)
+    assert told(record, 140).differences == ("no difference; a new process started to record",)
     record.keep_change(removed(150, 7)).keep_synced(timeline.at("165s", jobs_waiting=60))
-    assert told(record, 165).differences == (
-        "the target was not configured from 2026-01-01T00:02:30Z on",
-    )
+    assert told(record, 165).differences == ("not configured before, since 2026-01-01T00:02:30Z",)
 
 
 def test_a_target_that_is_no_longer_configured() -> None:
     """It has no decision, but others may have written before."""
     record, _ = recorded()
     found = told(record.keep_change(removed(150)), 200)
-    assert found.lines == (f"{KEY} is no longer configured, since 2026-01-01T00:02:30Z",)
+    assert found.lines == (f"{KEY}: not configured since 2026-01-01T00:02:30Z",)
     assert found.decision is None
     assert len(found.others) == 1
 
@@ -199,16 +191,16 @@ def test_a_target_that_is_no_longer_configured() -> None:
 def test_a_decision_that_cannot_be_read_is_told_in_its_own_sentence() -> None:
     """With the reason why there is no more of it; and so is one after it."""
     record, timeline = recorded()
-    lost = replace(removed(150), marks=Mark.WRITTEN, message="scaled 9 -> 12 replicas\x1b[31m")
+    lost = replace(removed(150), marks=Mark.WRITTEN, message="scaled 9 -> 12\x1b[31m")
     found = told(record.keep_change(lost), 155)
     assert found.lines == (
-        "scaled 9 -> 12 replicas\\x1b[31m",
-        f"there is no more of it: the change of {KEY} is lost",
+        "scaled 9 -> 12\\x1b[31m",
+        f"the rest cannot be read: the change of {KEY} is lost",
     )
     assert (found.differences, found.alternatives) == ((), ())
     record.keep_synced(timeline.at("165s", jobs_waiting=60))
     assert told(record, 165).differences == (
-        f"the decision before cannot be read: the change of {KEY} is lost",
+        f"the previous decision cannot be read: the change of {KEY} is lost",
     )
 
 
@@ -216,8 +208,8 @@ def test_who_else_wrote() -> None:
     """Within the hour before, with the decision, or at its end."""
     record, timeline = recorded()
     by_hand = (
-        '"kubectl-edit" set the replicas from 12 to 9, which undoes our last change, '
-        "seen at 2026-01-01T00:02:00Z"
+        '"kubectl-edit" set the replicas: 12 -> 9 (undoes our last change), seen at '
+        "2026-01-01T00:02:00Z"
     )
     assert told(record, 30).others == ()
     assert told(record, 60).others == (by_hand,)  # it ended so
@@ -235,7 +227,7 @@ def test_many_others_are_counted() -> None:
         change = replace(removed(number, number), marks=Mark.FOREIGN, current=number, by="\u202ex")
         record.keep_change(change)
     first, *rest = told(record, 12).others
-    assert first == "others set the replicas 12 times around then, the last times so:"
+    assert first == "other clients set the replicas 12 times around this time; the last ones:"
     assert rest[-1] == '"\\u202ex" set the replicas to 12, seen at 2026-01-01T00:00:12Z'
     assert len(rest) == 10
 
@@ -358,30 +350,24 @@ TIMELINES = {
     "average": target(spec(per_pod("100"), behavior=FREE)).at("0s", rps=100),
 }
 SENTENCES = """
-recommendation | without the recommendation of 9 at 00:00:15Z it would have gone to 8; that no
-    longer counts from 00:05:15Z on
-recommendations | without the earlier recommendations it would have gone to 5; the last that holds
-    it, 8 at 00:00:15Z, no longer counts from 00:05:15Z on
-first count | without the count of 8 at the first sync, 00:00:00Z, it would have gone to 5; that no
-    longer counts from 00:05:00Z on
-limit | without the limit of each step it would have gone to 12; more is permitted from 00:01:00Z on
-maximum | with a maxReplicas of 12 it would have gone to 12
-maximum far away | with a maxReplicas of 100 it would have gone to 16 first
-unknown bound | if minReplicasQuery had given 4 it would have gone to 4
-hold | without holdScaleDownQuery it would have gone to 5
-past hold | without holdScaleDownQuery it would have gone to 5; that no longer counts from
-    00:07:20Z on
-failure | without mails, which failed, it would have gone to 5
-fallback | without the fallback it would have stayed at 8
-pause | without the pause it would have gone to 5
-idle | without its `idle` it would have gone to 1
-others | without the changes that others made against ours it would have gone to 12; they count
-    until 00:10:45Z
-value | at 45 instead of 41, jobs would have asked for 9, and the target would have gone to 9
-percent | with 11.25% more load on each pod (89% instead of 80%), cpu would have asked for 9, and
-    the target would have gone to 9
-average | with 12.5% less load on each pod (87.5 instead of 100), rps would have asked for 7, and
-    the target would have gone to 7
+recommendation | without the recommendation of 9 at 00:00:15Z: 8 replicas (expires at 00:05:15Z)
+recommendations | without the earlier recommendations: 5 replicas (the last one, 8 at 00:00:15Z,
+    expires at 00:05:15Z)
+first count | without the 8 replicas at the first sync, 00:00:00Z: 5 replicas (expires at 00:05:00Z)
+limit | without the scaling policies: 12 replicas (they permit more from 00:01:00Z)
+maximum | maxReplicas 12: 12 replicas
+maximum far away | maxReplicas 100: 16 replicas at first
+unknown bound | minReplicasQuery returning 4: 4 replicas
+hold | without holdScaleDownQuery: 5 replicas
+past hold | without holdScaleDownQuery: 5 replicas (expires at 00:07:20Z)
+failure | without the failed metric mails: 5 replicas
+fallback | without the fallback: 8 replicas
+pause | without the pause: 5 replicas
+idle | without `idle`: 1 replica
+others | without the changes by other clients: 12 replicas (they count until 00:10:45Z)
+value | jobs at 45 instead of 41 (asks for 9): 9 replicas
+percent | cpu 11.25% higher on each pod (89% instead of 80%, asks for 9): 9 replicas
+average | rps 12.5% lower on each pod (87.5 instead of 100, asks for 7): 7 replicas
 """
 
 
@@ -395,7 +381,7 @@ def test_the_breaker() -> None:
     before = entry.inputs.history
     held, _ = held_back(entry.decision, before, before, "", BASE + 600)
     assert alternatives(replace(entry, decision=held))[0] == (
-        "without the scale-down breaker it would have gone to 5; that holds until 00:10:00Z"
+        "without the scale-down breaker: 5 replicas (until 00:10:00Z)"
     )
 
 
@@ -406,7 +392,7 @@ def test_values_at_which_the_target_moves_come_first_and_are_not_too_many() -> N
     readings: dict[str, float | None] = dict.fromkeys(names, 40.0)
     found = alternatives(of_last(target(of).at("0s", **readings)))  # type: ignore[arg-type]
     assert len(found) == 8
-    assert all("would have gone to 9" in one for one in found)
+    assert all(text.endswith(": 9 replicas") for text in found)
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])

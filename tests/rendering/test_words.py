@@ -157,54 +157,50 @@ RESULTS = {
     "switched off": synced(spec(QUEUE), 0, values(50.0)),
 }
 SENTENCES = rows("""
-breaker | held: stays at 8 replicas, not 1: the scale-down breaker lets no target of Prometheus go
-    down before 00:10:00Z
-breaker of a server | held: stays at 8 replicas, not 1: the scale-down breaker lets no target of the
-    Prometheus server "mimir" go down before 00:10:00Z
-above | ok: scaled 3 -> 6 replicas: rabbitmq_queue_messages_ready{queue="orders"} above target:
-    17.67/10 per replica
-below | ok: scaled 2 -> 1 replica: below target: rabbitmq_queue_messages_ready{queue="orders"}
-    2.5/10 per replica
-stays | ok: stays at 1 replica
-all below | ok: scaled 3 -> 1 replica: all metrics below target: queue 3/10 per replica, mails
-    0.334/4 per replica
-doubling | limited: scaled 1 -> 4 replicas: queue above target: 90/10 per replica; the metrics ask
-    for 9; the HPA's limit of twice the replicas or 4 for each step without behavior permits 4 now
-pods policy | limited: scaled 1 -> 3 replicas: queue above target: 90/10 per replica; the metrics
-    ask for 9; the scaleUp policy of 2 pods per 60 s permits 3 now
-percent policy | limited: scaled 3 -> 6 replicas: queue above target: 30/10 per replica; the metrics
-    ask for 9; the scaleUp policy of 100% of 3 replicas per 60 s permits 6 now
-disabled | limited: stays at 1 replica: the metrics ask for 9; scaleUp.selectPolicy Disabled
-    permits 1 now
-maximum | atMaximum: stays at 5 replicas: the metrics ask for 9; maxReplicas is 5
-minimum | ok: stays at 1 replica: the metrics ask for 0; minReplicas is 1
-a peak above the maximum | ok: stays at 8 replicas
-fewer in status | ok: scaled 10 -> 9 replicas: queue 10.78/10 per replica is within tolerance;
+breaker | held: held at 8 (would scale to 1): scale-down breaker of Prometheus until 00:10:00Z
+breaker of a server | held: held at 8 (would scale to 1): scale-down breaker of the Prometheus
+    server "mimir" until 00:10:00Z
+above | ok: scaled 3 -> 6: rabbitmq_queue_messages_ready{queue="orders"} above target (17.67/10 per
+    replica)
+below | ok: scaled 2 -> 1: below target (rabbitmq_queue_messages_ready{queue="orders"} 2.5/10 per
+    replica)
+stays | ok: unchanged (1)
+all below | ok: scaled 3 -> 1: all metrics below target (queue 3/10 per replica, mails 0.334/4 per
+    replica)
+doubling | limited: scaled 1 -> 4: queue above target (90/10 per replica); metrics ask for 9;
+    default scale-up limit (twice the replicas or 4 per sync) permits 4
+pods policy | limited: scaled 1 -> 3: queue above target (90/10 per replica); metrics ask for 9;
+    scaleUp policy of 2 pods per 60 s permits 3
+percent policy | limited: scaled 3 -> 6: queue above target (30/10 per replica); metrics ask for 9;
+    scaleUp policy of 100% of 3 replicas per 60 s permits 6
+disabled | limited: limited at 1: metrics ask for 9; scaleUp.selectPolicy Disabled permits 1
+maximum | atMaximum: at maximum (5): metrics ask for 9
+minimum | ok: at minimum (1): metrics ask for 0
+a peak above the maximum | ok: unchanged (8)
+fewer in status | ok: scaled 10 -> 9: queue 10.78/10 per replica is within tolerance;
     status.replicas is 9
-more in status | ok: scaled 10 -> 11 replicas: queue 9.091/10 per replica is within tolerance;
+more in status | ok: scaled 10 -> 11: queue 9.091/10 per replica is within tolerance;
     status.replicas is 11
-few in status | ok: scaled 20 -> 12 replicas: queue 24/10 per replica, over 5 replicas in
-    status.replicas, asks for 12
-few pods | ok: scaled 10 -> 6 replicas: rps 200/100 per pod, over 3 ready pods, asks for 6
-few in status for two | ok: scaled 20 -> 12 replicas: queue 6/10 per replica, mails 24/10 per
-    replica, over 5 replicas in status.replicas, asks for 12
-pending pods | ok: stays at 3 replicas: cpu is 90%/50%, but 2 pods not ready (canary-0, canary-1)
-    count as idle
-few pods above | ok: stays at 3 replicas: rps is 130/100 per pod, over 2 ready pods, asks for 3
-no ready pod | ok: stays at 5 replicas: queue is 50/10, over 0 ready pods, asks for at least 5
-held | stabilizing: stays at 8 replicas: the metrics ask for 3; held at 8 until 00:04:00Z by the
-    recommendation of 8 at 2025-12-31T23:59:00Z
-held above | stabilizing: scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for
-    3; held at 8 until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z
-failing | failing: stays at 2 replicas: nothing can be decided: queue: Prometheus
-    http://prometheus:9090 refused the connection
-failing beside another | failing: scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the
-    metrics ask for 5; the HPA's limit of twice the replicas or 4 for each step without behavior
-    permits 4 now; not all metrics could be used: cpu: Prometheus http://prometheus:9090 refused the
-    connection
-unreadable | failing: nothing is decided, since the scale cannot be read: the API server is away
-switched off | disabled: disabled: somebody set the replicas to 0, and minReplicas is 1; it goes on
-    once they are set to 1 or more; queue asks for replicas meanwhile
+few in status | ok: scaled 20 -> 12: queue 24/10 per replica, over 5 replicas in status.replicas,
+    asks for 12
+few pods | ok: scaled 10 -> 6: rps 200/100 per pod, over 3 ready pods, asks for 6
+few in status for two | ok: scaled 20 -> 12: queue 6/10 per replica, mails 24/10 per replica, over 5
+    replicas in status.replicas, asks for 12
+pending pods | ok: unchanged (3): cpu is 90%/50%, but 2 pods not ready (canary-0, canary-1) count as
+    idle
+few pods above | ok: unchanged (3): rps is 130/100 per pod, over 2 ready pods, asks for 3
+no ready pod | ok: unchanged (5): queue is 50/10, over 0 ready pods, asks for at least 5
+held | stabilizing: stabilizing at 8: metrics ask for 3; scale-down window keeps 8 until 00:04:00Z
+    (recommendation of 8 at 2025-12-31T23:59:00Z)
+held above | stabilizing: scaled 4 -> 8: earlier recommendations; metrics ask for 3; scale-down
+    window keeps 8 until 00:04:00Z (recommendation of 8 at 2025-12-31T23:59:00Z)
+failing | failing: unchanged (2): queue: Prometheus http://prometheus:9090 refused the connection
+failing beside another | failing: scaled 2 -> 4: queue above target (25/10 per replica); metrics ask
+    for 5; default scale-up limit (twice the replicas or 4 per sync) permits 4; partial: cpu:
+    Prometheus http://prometheus:9090 refused the connection
+unreadable | failing: unchanged, scale cannot be read: the API server is away
+switched off | disabled: disabled (replicas set to 0, minReplicas is 1): set replicas to 1 or more
+    to resume; queue asks for replicas meanwhile
 """)
 
 
@@ -222,18 +218,18 @@ def test_a_write_that_fails_and_a_plan_say_so() -> None:
     assert (failed.classified().state, failed.classified().cause, verdict(failed)) == (
         State.FAILING,
         "FailedRescale: it was refused",
-        "3 -> 5 replicas not written: it was refused",
+        "3 -> 5 not written: it was refused",
     )
     assert "controlledBy" not in whole(up).document()
     decision = replace(up.decision, controller='HPA "web"', written=False)
     controlled = SyncResult(up.target, decision, SkippedWrite(SkippedWriteReason.SHADOW))
     assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
     assert controlled.classified().state is State.CONTROLLED
-    would = "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica"
+    would = "would scale 3 -> 5: queue above target (16.67/10 per replica)"
     assert verdict(controlled) == f'controlled by HPA "web": {would}'
     last = replace(controlled.decision, unchecked="forbidden")
     assert verdict(replace(controlled, decision=last)) == (
-        f'controlled by HPA "web" (as last known; it cannot be checked now: forbidden): {would}'
+        f'controlled by HPA "web" (last known, cannot be checked: forbidden): {would}'
     )
 
 
@@ -289,12 +285,12 @@ def lines_of(result: SyncResult, sources: Sequence[QuerySource] = ()) -> list[st
 def test_an_explanation_has_the_total_beside_the_average() -> None:
     """And no line that says nothing: one metric is not combined with others."""
     lines = lines_of(synced(spec(ORDERS), 3, values(33.0, 20.0)))
-    assert "measured 17.67 per replica, 53 in total, 2 series" in lines
+    assert "value: 17.67 per replica, 53 in total, 2 series" in lines
     assert not [line for line in lines if line.startswith("combine")]
     several = lines_of(synced(spec(QUEUE, ORDERS), 3, values(30.0), values(53.0)))
     assert (
-        'combine 3 -> 6, the largest proposal, of rabbitmq_queue_messages_ready{queue="orders"}'
-        in several
+        "combined 3 -> 6: largest recommendation, by "
+        'rabbitmq_queue_messages_ready{queue="orders"}' in several
     )
 
 
@@ -304,17 +300,17 @@ def test_an_explanation_tells_what_was_measured_and_of_what() -> None:
     assert "no series, counted as 0 (empty: zero)" in lines
     assert not [line for line in lines if line.startswith("measured")]
     lines = lines_of(synced(spec(ORDERS), 3, Values((0, 53000), nans=1)))
-    assert "measured 17.67 per replica, 53 in total, 2 series" in lines
-    assert "1 of the series NaN, counted as 0 (nan: zero)" in lines
+    assert "value: 17.67 per replica, 53 in total, 2 series" in lines
+    assert "1 series NaN, counted as 0 (nan: zero)" in lines
     lines = lines_of(synced(spec(QUEUE), 1, values(10.0)))
     assert [line for line in lines if line.startswith("scale 1 replica in spec, 1 in status; ")]
-    assert "proposes 1, the count of status.replicas, since the ratio is tolerated" in lines
+    assert "asks for 1 (status.replicas): ratio within tolerance" in lines
     few = (pod("p0"), pod("p1", ready=FALSE))
     lines = lines_of(synced(spec(external(value("10"))), 9, values(50.0), of_pods=few))
-    kept = "proposes 9, the count of spec.replicas, since the ratio is 5 with 1 ready pod"
+    kept = "asks for 9 (spec.replicas): ratio 5 with 1 ready pod"
     assert kept in lines
     lines = lines_of(synced(spec(cpu(utilization(50))), 2, PodSamples(samples(400, 500))))
-    assert "measured 45%: 450m of 1 a pod on average, over 2 pods" in lines
+    assert "value: 45%, 450m of 1 per pod on average, 2 pods" in lines
 
 
 def test_the_query_of_a_metric_is_told_with_its_name() -> None:
@@ -329,8 +325,8 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
     assert lines[at + 1] == r"queries.queue: sum by (queue) (m\x1b)"
     at = lines.index("metric 2 Resource cpu, target 80%")
     assert lines[at + 1 : at + 3] == [
-        "the HPA's default metric, since the target has no `metrics`",
-        "the built-in query of cpu at the server mimir: rate(c[2m])",
+        "default metric of the HPA (`metrics` is not set)",
+        "the built-in query of cpu at server mimir: rate(c[2m])",
     ]
     first, second = cast("list[dict[str, object]]", whole(result, sources).document()["metrics"])
     assert first["query"] == {"source": "queries.queue", "promql": r"sum by (queue) (m\x1b)"}
@@ -377,21 +373,22 @@ def test_unready_pods_are_explained_by_their_rule() -> None:
     lines = lines_of(result)
     assert "pods: 1 ready, 3 unready (p1, p2, p3)" in lines
     assert (
-        "unready since their CPU samples cover a time before they were Ready, in their first "
-        "cpuInitializationPeriod; the last counts from 2026-01-01T00:00:40Z on: p1" in lines
+        "unready: p1 (CPU samples cover a time before Ready, within cpuInitializationPeriod; the "
+        "last one counts from 2026-01-01T00:00:40Z)" in lines
     )
     assert (
-        "unready since they are not Ready, in their first cpuInitializationPeriod; the last counts "
-        "from 2026-01-01T00:03:20Z on: p2" in lines
+        "unready: p2 (not Ready within cpuInitializationPeriod; the last one counts from "
+        "2026-01-01T00:03:20Z)" in lines
     )
-    assert "unready since they are Pending: p3" in lines
+    assert "unready: p3 (Pending)" in lines
 
 
 def test_a_count_that_was_found_says_which_sync_found_it() -> None:
     """The first of all, or the first after a gap."""
-    for only_down, found in ((False, "sync"), (True, "sync after a time without whole readings")):
+    for only_down, found in ((False, "sync"), (True, "sync after incomplete readings")):
         by = Recommendation(8, BASE, first=True, only_down=only_down)
         stage = Stabilization(4, 8, "ScaleDownStabilized", by, BASE + 300.0)
         assert hold(stage, BASE + 15.0) == (
-            f"held at 8 until 00:05:00Z by the count of 8 at the first {found}, 00:00:00Z"
+            "scale-down window keeps 8 until 00:05:00Z "
+            f"(8 replicas at the first {found}, 00:00:00Z)"
         )

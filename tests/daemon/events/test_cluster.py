@@ -92,7 +92,7 @@ def test_events_are_shown_with_the_object_once_they_may_be_written(
     ]
     assert (rescaled["type"], rescaled["message"]) == ("Normal", RESCALED.message)
     assert (changed["type"], changed["reason"]) == ("Warning", "ReplicasChangedByOther")
-    assert changed["message"].endswith("set the replicas from 5 to 3, which undoes our last change")
+    assert "5 -> 3" in changed["message"]
     assert failed["firstTimestamp"] == "2026-01-01T00:00:15Z"
     assert failed["lastTimestamp"] == "2026-01-01T00:00:45Z"
     assert failed["involvedObject"]["apiVersion"] == "apps/v1"

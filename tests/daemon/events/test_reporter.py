@@ -40,7 +40,7 @@ def test_what_a_decision_tells_is_written() -> None:
     """All of its events, in their order, and its foreign change before them."""
     notebook = told_of(result(FAILED, RESCALED, foreign=BY_KUBECTL))
     assert [message for _, message, _ in notebook.written] == [
-        '"kubectl" set the replicas from 3 to 7',
+        '"kubectl" set the replicas: 3 -> 7',
         FAILED.message,
         RESCALED.message,
     ]
@@ -65,12 +65,12 @@ def test_the_event_of_a_metric_that_failed_names_it() -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [
-        (BY_KUBECTL, "Normal", '"kubectl" set the replicas from 3 to 7'),
-        (ForeignChange(3, 7), "Normal", "somebody else set the replicas from 3 to 7"),
+        (BY_KUBECTL, "Normal", '"kubectl" set the replicas: 3 -> 7'),
+        (ForeignChange(3, 7), "Normal", "an unknown client set the replicas: 3 -> 7"),
         (
             ForeignChange(7, 3, "helm", reversal=True),
             "Warning",
-            '"helm" set the replicas from 7 to 3, which undoes our last change',
+            '"helm" set the replicas: 7 -> 3 (undoes our last change)',
         ),
     ],
 )
@@ -303,7 +303,7 @@ def test_a_pause_is_told_when_it_begins_changes_and_ends() -> None:
         (
             "Normal",
             "Paused",
-            "scale-down is paused by the annotation autoscaler/paused until 01:00:00Z",
+            "scale-down paused by the annotation autoscaler/paused until 01:00:00Z",
         ),
         ("Normal", "Paused", "paused by the configuration"),
     ]

@@ -50,7 +50,7 @@ def test_one_target_has_its_count_bounds_state_and_sentence(tmp_path: Path) -> N
     assert row.split()[1] == "20"
     assert "1 to 20" in row
     assert "at maximum" in row
-    assert "maxReplicas is 20" in row
+    assert "at maximum (20)" in row
     assert "/targets/shop/Deployment/web" in answer.page.links()
 
 

@@ -177,7 +177,7 @@ def test_the_configuration_in_force_is_beside_it(tmp_path: Path) -> None:
     )
     page = ask(views_of(tmp_path, [result_of(target)]), PATH).page
     text = " ".join(page.by_id("configuration").text.split())
-    assert "at most 2 pods per 60 s, without stabilization" in text
+    assert "at most 2 pods per 60 s, no stabilization window" in text
     assert "to 0 replicas once no metric was active for 10m" in text
     assert "q0" in text
     assert "minReplicas 5 0 8 * * * to 0 18 * * *, Europe/Berlin" in text
