@@ -94,9 +94,9 @@ def named_queries(config: Config, content: bytes | None = None) -> dict[str, Que
     """Return what the names of `queries` stand for; as `queries_of` it reads the files again."""
     begin = "queries."
     return {
-        one.place.path.removeprefix(begin): one.key
-        for one in queries_of(config, content)
-        if one.place.path.startswith(begin)
+        query.place.path.removeprefix(begin): query.key
+        for query in queries_of(config, content)
+        if query.place.path.startswith(begin)
     }
 
 
@@ -113,11 +113,11 @@ def queries_of(config: Config, content: bytes | None = None) -> list[QueryToChec
     def asked(query: Query, place: QueryPlace) -> QueryToCheck:
         return used.setdefault(query.key, QueryToCheck(query.key, place))
 
-    for use, place in (pair for one in placed for pair in _metrics(*one)):
+    for use, place in (pair for target in placed for pair in _metrics(*target)):
         asked(use.query, place).uses.append(use)
         if not use.own:
             by_name[use.name].append(use.query.key)
-    for other, name in (pair for one in placed for pair in _others(*one)):
+    for other, name in (pair for target in placed for pair in _others(*target)):
         known = asked(other.query, other.place)
         (known.holds if other.what == HOLD_QUERY else known.bounds).append(other)
         by_name["queries", name].append(other.query.key)
@@ -129,7 +129,7 @@ def queries_of(config: Config, content: bytes | None = None) -> list[QueryToChec
             known = used.get(key, QueryToCheck(key, place))
             named.setdefault(key, replace(known, place=place))
     order = list(config.servers)
-    return sorted({**used, **named}.values(), key=lambda one: order.index(one.key.server))
+    return sorted({**used, **named}.values(), key=lambda query: order.index(query.key.server))
 
 
 def _targets_in(sources: Iterable[Source]) -> Iterator[tuple[Source, int]]:

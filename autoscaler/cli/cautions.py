@@ -33,7 +33,7 @@ def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
 
 def _of_ranges(asked: Iterable[QueryToCheck]) -> Iterator[Problem]:
     """Find queries of metrics whose range is neither understood nor given by `window`."""
-    for place, use in ((one.place, use) for one in asked for use in one.uses):
+    for place, use in ((check.place, use) for check in asked for use in check.uses):
         if not use.query.assumes_range:
             continue
         until = f"until then it counts as {durations.format_seconds(use.query.range_seconds)}"
@@ -49,9 +49,11 @@ def _of_shared_servers(asked: Iterable[QueryToCheck], config: Config) -> Iterato
     for target in config.targets:
         for query in target.all_queries:
             asking[query.server].add(target.cluster)
-    for one in asked:
-        matched = [{each.label for each in part.matchers} for part in selectors_of(one.key.promql)]
-        uses: list[QueryUse] = [*one.uses, *one.bounds, *one.holds]
+    for check in asked:
+        matched = [
+            {each.label for each in part.matchers} for part in selectors_of(check.key.promql)
+        ]
+        uses: list[QueryUse] = [*check.uses, *check.bounds, *check.holds]
         for use in uses:
             own, cluster = {*use.query.series_labels}, use.target.cluster
             others = asking[use.query.server] - {cluster}
@@ -147,12 +149,17 @@ def _count(value: object, *keys: str) -> int | None:
 def _of_windows(place: Location, target: object) -> Iterator[Finding]:
     """Find minima above the maximum of a window that may be open with theirs (semantics 8.2)."""
     windows = list(islice(entries(target, "schedules"), _MOST_WINDOWS))
-    for (index, one), (_, other) in permutations(windows, 2):
-        low, high = _count(one, "minReplicas"), _count(other, "maxReplicas")
+    for (index, permutation), (_, other) in permutations(windows, 2):
+        low, high = _count(permutation, "minReplicas"), _count(other, "maxReplicas")
         # With a maximum of its own its minimum is never above the larger of both.
-        if low is None or high is None or low <= high or _count(one, "maxReplicas") is not None:
+        if (
+            low is None
+            or high is None
+            or low <= high
+            or _count(permutation, "maxReplicas") is not None
+        ):
             continue
-        if may_be_open_together(_times(one), _times(other)):
+        if may_be_open_together(_times(permutation), _times(other)):
             message = f"is more than the maxReplicas of `{child(other, 'name')}`, which is {high}, "
             message += "and both windows can be open at once: the minimum then holds"
             yield Finding((*place, index, "minReplicas"), message)

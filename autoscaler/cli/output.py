@@ -103,18 +103,20 @@ def who_leads(leaders: Iterable[LeaderState], keys: Iterable[str] | None) -> Ite
     """
     clusters = None if keys is None else {TargetName.of(key).cluster for key in keys}
     by_leader = defaultdict[str, list[str]](list)
-    for one in leaders:
-        if (clusters is None or one.cluster in clusters) and (one.cluster or not one.leading):
-            by_leader[_words(one)].append(printable(one.cluster))
+    for leader in leaders:
+        if (clusters is None or leader.cluster in clusters) and (
+            leader.cluster or not leader.leading
+        ):
+            by_leader[_words(leader)].append(printable(leader.cluster))
     for words, names in by_leader.items():
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         of = ", ".join(names[:_MOST_NAMED]) + more
         yield f"{of}: {words}" if of else f"this daemon stands by: {words}"
 
 
-def _words(one: LeaderState) -> str:
-    if one.leading:
+def _words(state: LeaderState) -> str:
+    if state.leading:
         return "led by this daemon"
-    if not one.holder:
+    if not state.holder:
         return "nobody is known to lead"
-    return f"led by {one.holder}" + (f", see {one.url}" if one.url else "")
+    return f"led by {state.holder}" + (f", see {state.url}" if state.url else "")

@@ -80,14 +80,14 @@ def print_plan(
     except (ConnectError, PageError) as error:
         raise CommandError(f"autoscaler cannot plan: {error}") from None
     if as_json:
-        told = [whole(*one).document() for one in _with_sources(config, results, findings)]
+        told = [whole(*source).document() for source in _with_sources(config, results, findings)]
         print(json.dumps(told, indent=2))
     elif not results:
         print(f"{file} names no targets")
     elif explain:
         parts = [known.told(targets)]
-        for one, sources, found in _with_sources(config, results, findings):
-            parts.append("\n  ".join((explain_result(one, sources, str(config.path)), *found)))
+        for source, sources, found in _with_sources(config, results, findings):
+            parts.append("\n  ".join((explain_result(source, sources, str(config.path)), *found)))
         print_text("\n\n".join(parts), EXPLAINED_FROM)
     else:
         print_text(f"{known.told(targets)}\n\n{paragraphs(results, findings)}")
@@ -100,8 +100,8 @@ def _with_sources(
 ) -> Iterator[tuple[SyncResult, Sequence[QuerySource], Sequence[str]]]:
     """Yield each result with the sources of its queries, and what there is of no series."""
     sources = query_sources(config)
-    for one in results:
-        yield one, sources[one.target.key], findings.get(one.target.key, ())
+    for result in results:
+        yield result, sources[result.target.key], findings.get(result.target.key, ())
 
 
 def query_sources(
@@ -113,10 +113,10 @@ def query_sources(
     """
     found = {
         (use.target.key, use.number): QuerySource(
-            printable(_source_name(use, one.place.path)), default=use.default
+            printable(_source_name(use, query.place.path)), default=use.default
         )
-        for one in queries_of(config, content)
-        for use in one.uses
+        for query in queries_of(config, content)
+        for use in query.uses
     }
     return {
         target.key: tuple(found[target.key, index] for index in range(len(target.queries)))
@@ -163,7 +163,7 @@ def _plan(
             _note(sentence)
         findings = _findings(results, ports.metrics)
         holds = {name: trip.until for name, trip in tripped(config, clock.wall()).items()}
-        results = [unless_held(one, holds) for one in results]
+        results = [unless_held(result, holds) for result in results]
         writes = any(not result.decision.in_shadow for result in results)
         refused = writes and any(right.prevents_writes for right in lacked)
         return results, findings, not refused

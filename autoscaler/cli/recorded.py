@@ -50,15 +50,21 @@ def print_explanation(
     if not explanations:
         raise CommandError(f"nothing is recorded of {name} {when}")
     again = record if options.recompute else None
-    told = [(one, None if again is None else _recomputed(one, again)) for one in explanations]
+    told = [
+        (explanation, None if again is None else _recomputed(explanation, again))
+        for explanation in explanations
+    ]
     if as_json:
         documents = [
-            one.model_copy(update={"recomputed": same and same[0]}).document() for one, same in told
+            explanation.model_copy(update={"recomputed": same and same[0]}).document()
+            for explanation, same in told
         ]
         print(json.dumps(documents, indent=2))
     else:
-        _tell_where(source, {one.target for one in explanations}, now)
-        print_text("\n\n".join(_text(one, same, now) for one, same in told), EXPLAINED_FROM)
+        _tell_where(source, {explanation.target for explanation in explanations}, now)
+        print_text(
+            "\n\n".join(_text(explanation, same, now) for explanation, same in told), EXPLAINED_FROM
+        )
     return 1 if any(same is not None and not same[0] for _, same in told) else 0
 
 
@@ -76,7 +82,7 @@ def _explanations(
         if begin is not None:
             instants = _changes_since(source, key, begin, until)
         found = [source.explanation(key, instant) for instant in instants]
-        explanations += [one for one in found if one is not None]
+        explanations += [explanation for explanation in found if explanation is not None]
     when = f"since {since}" if since else f"at {times.local(until)} or before"
     return explanations, "that changed its count" if options.last_change else when
 
@@ -92,7 +98,7 @@ def _tell_where(source: DecisionSource, keys: Iterable[str] | None, now: float) 
     """Say what is read; a daemon's record has what it has written itself, and who has the rest."""
     print(f"from {source.name}; times are in {times.zone(now)}", file=sys.stderr)
     if isinstance(source, DaemonSource):
-        others = [one for one in source.health().leaders or () if not one.leading]
+        others = [leader for leader in source.health().leaders or () if not leader.leading]
         for line in who_leads(others, keys):
             print(line, file=sys.stderr)
 
@@ -157,7 +163,7 @@ def print_history(
     listed = source.changes(keys, begin, end + _AFTER, limit + 1)
     shown = list(reversed(listed.changes[:limit]))
     if as_json:
-        print(json.dumps([one.document() for one in shown], indent=2))
+        print(json.dumps([change.document() for change in shown], indent=2))
     else:
         _tell_where(source, keys, now)
         _print_lines(shown, listed.lapses)
@@ -170,22 +176,28 @@ def print_history(
 
 
 def _print_lines(shown: Sequence[Change], lapses: Sequence[Lapse]) -> None:
-    timed = [(one.time, _cells(one)) for one in shown]
+    timed = [(change.time, _cells(change)) for change in shown]
     for lapse in lapses:
         sentence = f"nothing was recorded until {times.local(lapse.end)}"
         timed.append((lapse.begin, (times.local(lapse.begin), "-", "-", "-", sentence)))
-    rows = [row for _, row in sorted(timed, key=lambda one: one[0])]
+    rows = [row for _, row in sorted(timed, key=lambda row: row[0])]
     columns = range(5)
     lines = aligned(rows, columns) if sys.stdout.isatty() else map("\t".join, rows)
     for line in lines:
         print(line)
 
 
-def _cells(one: Change) -> tuple[str, ...]:
-    replicas = counts(one.current_replicas, one.desired_replicas, "?")
-    if one.replicas_before is not None:
-        by = printable(one.by or "others")
-        moved = "" if one.desired_replicas == one.current_replicas else f", then {replicas}"
-        replicas = f"{one.replicas_before} -> {one.current_replicas} by {by}{moved}"
-    message = times.localized(printable(one.message, LONGEST_SENTENCE), one.time)
-    return times.local(one.time), printable(one.target), replicas, printable(one.state), message
+def _cells(change: Change) -> tuple[str, ...]:
+    replicas = counts(change.current_replicas, change.desired_replicas, "?")
+    if change.replicas_before is not None:
+        by = printable(change.by or "others")
+        moved = "" if change.desired_replicas == change.current_replicas else f", then {replicas}"
+        replicas = f"{change.replicas_before} -> {change.current_replicas} by {by}{moved}"
+    message = times.localized(printable(change.message, LONGEST_SENTENCE), change.time)
+    return (
+        times.local(change.time),
+        printable(change.target),
+        replicas,
+        printable(change.state),
+        message,
+    )

@@ -72,7 +72,7 @@ def summary(report: TargetList) -> str:
     """Sum up the states: "14 targets: 12 ok, 1 failing, 1 held"."""
     found = Counter(printable(target.state) for target in report.targets)
     known = [State.OK.value, *(state.value for state in State if state is not State.OK)]
-    states = sorted(found, key=lambda one: known.index(one) if one in known else len(known))
+    states = sorted(found, key=lambda state: known.index(state) if state in known else len(known))
     total = wording.counted(len(report.targets), "target")
     return f"{total}: {', '.join(f'{found[state]} {state}' for state in states)}"
 
@@ -103,15 +103,15 @@ def lines_for_terminal(report: TargetList, width: int) -> Iterator[str]:
             del cells[_METRICS_COLUMN]
     widths = _column_widths(table, width)
     yield from _row(table[0], widths)
-    for one, row in zip(report.targets, rows, strict=True):
+    for target, row in zip(report.targets, rows, strict=True):
         yield from _row(row, widths)
         if is_narrow:
-            metrics = _metrics(one)
+            metrics = _metrics(target)
             line = _GAP + ", ".join(metrics)
             below = [wrapped(metric, width, _GAP) for metric in metrics]
             yield from [line] if len(line) <= width else chain.from_iterable(below)
-        if _needs_reason(one):
-            yield from wrapped(_reason(one), width, _GAP)
+        if _needs_reason(target):
+            yield from wrapped(_reason(target), width, _GAP)
 
 
 def lines_for_programs(report: TargetList) -> Iterator[str]:
@@ -132,39 +132,39 @@ def age(seconds: float) -> str:
     return f"{whole}s"
 
 
-def _needs_reason(one: TargetState) -> bool:
+def _needs_reason(state: TargetState) -> bool:
     """Return whether it is told why a target stands as it does; to be in shadow is no problem."""
-    is_well = one.state in {State.OK, State.SHADOW, State.CONTROLLED} and not _other_count(one)
-    return not is_well or one.current_replicas != one.desired_replicas
+    is_well = state.state in {State.OK, State.SHADOW, State.CONTROLLED} and not _other_count(state)
+    return not is_well or state.current_replicas != state.desired_replicas
 
 
-def _reason(one: TargetState) -> str:
-    other = _other_count(one)
-    return f"{one.message}; the HPA wants {other}" if other else one.message
+def _reason(state: TargetState) -> str:
+    other = _other_count(state)
+    return f"{state.message}; the HPA wants {other}" if other else state.message
 
 
-def _other_count(one: TargetState) -> str:
+def _other_count(state: TargetState) -> str:
     """Return what the HPA that controls a target wants, if that is another count."""
-    count = None if one.hpa is None else one.hpa.desired_replicas
-    return "" if count in {None, one.desired_replicas} else str(count)
+    count = None if state.hpa is None else state.hpa.desired_replicas
+    return "" if count in {None, state.desired_replicas} else str(count)
 
 
-def _cells(one: TargetState, now: float) -> list[str]:
+def _cells(state: TargetState, now: float) -> list[str]:
     return [
-        printable(one.target, LONGEST_SENTENCE),
-        ", ".join(_metrics(one)),
-        str(one.min_replicas),
-        str(one.max_replicas),
-        counts(one.current_replicas, one.desired_replicas, UNKNOWN),
-        UNKNOWN if one.since is None else age(now - one.since),
-        printable(one.state),
+        printable(state.target, LONGEST_SENTENCE),
+        ", ".join(_metrics(state)),
+        str(state.min_replicas),
+        str(state.max_replicas),
+        counts(state.current_replicas, state.desired_replicas, UNKNOWN),
+        UNKNOWN if state.since is None else age(now - state.since),
+        printable(state.state),
     ]
 
 
-def _metrics(one: TargetState) -> list[str]:
+def _metrics(state: TargetState) -> list[str]:
     return [
         f"{printable(metric.name, LONGEST_SENTENCE)}: {printable(metric.text)}"
-        for metric in one.metrics
+        for metric in state.metrics
     ]
 
 
@@ -212,38 +212,40 @@ def print_agreement(
     else:
         for line in _agreement_lines(found, shutil.get_terminal_size().columns):
             print(line)
-    ready = all(one.verdict == READY for one in found.targets)
+    ready = all(target.verdict == READY for target in found.targets)
     return 0 if found.targets and ready else 1
 
 
 def _agreement_lines(found: AgreementList, width: int) -> Iterator[str]:
     alone = len(found.targets) == 1
-    by_need = sorted(found.targets, key=lambda one: (one.agreement is not None, one.agreement or 0))
-    for one in by_need:
-        yield from wrapped(f"{printable(one.target)}: {one.message}", width, "")
-        yield from _details(one, width, _MOST_OF_ONE if alone else _MOST_OF_MANY)
+    by_need = sorted(
+        found.targets, key=lambda target: (target.agreement is not None, target.agreement or 0)
+    )
+    for target in by_need:
+        yield from wrapped(f"{printable(target.target)}: {target.message}", width, "")
+        yield from _details(target, width, _MOST_OF_ONE if alone else _MOST_OF_MANY)
     yield moved(found.live, found.shadow)
 
 
-def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
-    words = [AGREEMENT_WORDS.get(time.kind, time.kind) for time in one.times]
+def _details(agreement: TargetAgreement, width: int, most: int) -> Iterator[str]:
+    words = [AGREEMENT_WORDS.get(time.kind, time.kind) for time in agreement.times]
     label = max(map(len, words), default=0)
-    for word, time in zip(words, one.times, strict=True):
+    for word, time in zip(words, agreement.times, strict=True):
         stretches = wording.counted(time.stretches, "time")
         longest = f", {stretches}, at most {duration(time.longest_seconds)}"
         of = "" if time.kind == Agreement.EQUAL else longest
         share = percent(time.share).rjust(7)
         yield f"{_GAP}{word.ljust(label)} {share}  {duration(time.seconds)}{of}"
-    for reason in one.not_compared:
+    for reason in agreement.not_compared:
         said = f"not compared for {duration(reason.seconds)}: {reason.reason}"
         yield from wrapped(said, width, _GAP)
-    for field in one.differences:
+    for field in agreement.differences:
         yield from wrapped(f"differs: {field_text(field)}", width, _GAP)
-    shown = one.disagreements[:most]
+    shown = agreement.disagreements[:most]
     for each in sorted(shown, key=lambda stretch: stretch.begin):
         when = f"{times.local(each.begin)}, for {duration(each.end - each.begin)}"
         said = f"{when}: {each.ours} here, {each.theirs} there: {each.message}"
         yield from wrapped(said, width, _GAP)
-    left = len(one.disagreements) - len(shown)
+    left = len(agreement.disagreements) - len(shown)
     if left:
         yield f"{_GAP}and {left} shorter ones: -o json has them"

@@ -171,7 +171,7 @@ def _address_in(text: str) -> tuple[Address | None, bool]:
 
     If it cannot be parsed as a whole, it is from the line of `listen`.
     """
-    found: list[Value] = [one.value for one in islice(documents(text), 1)]
+    found: list[Value] = [document.value for document in islice(documents(text), 1)]
     if not found:
         found = [document.value for line in _LINE.findall(text) for document in documents(line)]
     for value in found:
@@ -230,7 +230,7 @@ class DirectorySource:
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
         """Return how targets agree with their HPAs, or all that were in shadow last."""
         known, now = self.standings().targets, clock.wall()
-        in_shadow = [one.target for one in known if one.in_shadow]
+        in_shadow = [state.target for state in known if state.in_shadow]
         keys = targets or in_shadow
         kept = kept_of(self.record, keys, since, now)
         return AgreementList(

@@ -68,8 +68,8 @@ def _validate(file: Path, *, ask_prometheus: bool, strict: bool) -> int:
         return 2
     print(f"{config.path}: valid, {_counted(config)}", flush=True)
     warnings = [
-        f"{one.file}:{one.line}: warning: {one.path}: {one.message}"
-        for one in cautions_on(config, content)
+        f"{problem.file}:{problem.line}: warning: {problem.path}: {problem.message}"
+        for problem in cautions_on(config, content)
     ]
     doubts, election = warnings_of(config), config.leader_election
     if election.enabled and election.namespace == ANYWHERE and pod_namespace() is None:
@@ -77,7 +77,7 @@ def _validate(file: Path, *, ask_prometheus: bool, strict: bool) -> int:
         doubts = [f"{it}; outside of a pod `run` needs it", *doubts]
     for settings in config.connections.values():
         doubts += _access_warnings(settings)
-    warnings += [f"{config.path}: warning: {one}" for one in doubts]
+    warnings += [f"{config.path}: warning: {doubt}" for doubt in doubts]
     for warning in warnings:
         print(warning, file=sys.stderr)
     code = ask_every_query(config, content, strict=strict) if ask_prometheus else 0
@@ -121,9 +121,9 @@ def ask_every_query(config: Config, content: bytes | None, *, strict: bool = Fal
     """
     asked = queries_of(config, content)
     report = _Report(clock.wall())
-    for server, queries in groupby(asked, lambda one: one.key.server):
+    for server, queries in groupby(asked, lambda query: query.key.server):
         of_server = list(queries)
-        promql = [one.key.promql for one in of_server]
+        promql = [query.key.promql for query in of_server]
         answers = _answers(config, server, promql)
         for query, (answer, ask) in zip(of_server, answers, strict=True):
             report.tell(query, answer, ask)

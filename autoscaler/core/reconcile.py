@@ -166,7 +166,7 @@ def stabilized(
     """Stabilize the desired count; it is recorded in the recommendations that are returned."""
     result, recorded = _stabilized(context, current, desired, recommendations)
     message = (
-        "the recommended size stands"
+        "the recommended size matches the current size"
         if result.reason == READY
         else f"recent recommendations hold the size at {result.after} instead of {desired}"
     )

@@ -50,7 +50,7 @@ class MappingFile(Source):
         if findings or self.faults:
             file = str(self.path)
             problems = [*self.faults, *located(findings, self.value, file, self.places)]
-            problems.sort(key=lambda one: one.line or 0)
+            problems.sort(key=lambda problem: problem.line or 0)
             raise ConfigError(chosen(problems, file, more=False))
 
 

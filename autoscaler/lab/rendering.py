@@ -98,7 +98,7 @@ def answer_of(replay: Replay) -> ReplayAnswer:
     return ReplayAnswer(
         begin=replay.begin,
         end=replay.end,
-        targets=tuple(_target(replay, one) for one in by_change(replay.outcomes)),
+        targets=tuple(_target(replay, outcome) for outcome in by_change(replay.outcomes)),
         refused=replay.refused,
     )
 
@@ -106,24 +106,28 @@ def answer_of(replay: Replay) -> ReplayAnswer:
 def by_change(outcomes: Iterable[TargetOutcome]) -> list[TargetOutcome]:
     """Return outcomes, those that differ most from what actual first."""
 
-    def changed(one: TargetOutcome) -> tuple[float, int]:
-        ran = one.ran
-        moved = 0.0 if ran is None else abs(one.measures.replica_hours - ran.replica_hours)
-        return moved, one.measures.changes
+    def changed(outcome: TargetOutcome) -> tuple[float, int]:
+        ran = outcome.ran
+        moved = 0.0 if ran is None else abs(outcome.measures.replica_hours - ran.replica_hours)
+        return moved, outcome.measures.changes
 
     return sorted(outcomes, key=changed, reverse=True)
 
 
-def _target(replay: Replay, one: TargetOutcome) -> ReplayedTarget:
+def _target(replay: Replay, outcome: TargetOutcome) -> ReplayedTarget:
     names = [name for name in ReplayedLines.model_fields if name != "times"]
-    lines = {name: tuple(getattr(part, name) for part in one.parts) for name in names}
-    same = {name: getattr(one, name) for name in ReplayedTarget.model_fields if hasattr(one, name)}
+    lines = {name: tuple(getattr(part, name) for part in outcome.parts) for name in names}
+    same = {
+        name: getattr(outcome, name)
+        for name in ReplayedTarget.model_fields
+        if hasattr(outcome, name)
+    }
     return ReplayedTarget(
-        target=one.key,
-        models=dict(replay.models.get(one.key, ())),
-        assumed=replay.assumed.get(one.key, ()),
-        unlisted_changes=one.measures.changes - len(one.changes),
-        lines=ReplayedLines(times=tuple(part.begin for part in one.parts), **lines),
+        target=outcome.key,
+        models=dict(replay.models.get(outcome.key, ())),
+        assumed=replay.assumed.get(outcome.key, ()),
+        unlisted_changes=outcome.measures.changes - len(outcome.changes),
+        lines=ReplayedLines(times=tuple(part.begin for part in outcome.parts), **lines),
         **same,
     )
 
@@ -189,5 +193,5 @@ def told_measures(measured: Sequence[Measures]) -> list[MeasureText]:
         measure
         for measure in MEASURES
         if measure.field not in _OF_QUEUE
-        or any(getattr(one, measure.field) is not None for one in measured)
+        or any(getattr(measures, measure.field) is not None for measures in measured)
     ]

@@ -152,9 +152,9 @@ def _arrivals(targets: Sequence[Target], assumptions: Assumptions) -> Iterator[t
     """Yield the query of what comes into each queue, and what its file is called."""
     for target in targets:
         for metric in target.spec.metrics:
-            for one in stated_loads(assumptions, target, metric):
-                if one.arrivals is not None:
-                    yield one.arrivals, f"{metric.name}:arrivals"
+            for load in stated_loads(assumptions, target, metric):
+                if load.arrivals is not None:
+                    yield load.arrivals, f"{metric.name}:arrivals"
 
 
 def _named_file(text: str) -> tuple[str, Path]:
@@ -191,7 +191,7 @@ def _step(targets: Sequence[Target], options: ReplayOptions) -> float:
     """Return the seconds between two evaluations; each sync is at one, unless others are asked."""
     if options.step is not None:
         return options.step
-    return max(math.gcd(*(round(one.sync_period * 1000) for one in targets)) / 1000, 1.0)
+    return max(math.gcd(*(round(target.sync_period * 1000) for target in targets)) / 1000, 1.0)
 
 
 def _prometheus_data(

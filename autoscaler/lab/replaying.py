@@ -87,14 +87,14 @@ def replay(
         _ComparedFiles(files, plans, done).tell(report, as_json=as_json)
     if cut_short:
         print(f"interrupted: replayed up to {rfc3339(done[0].end)}", file=sys.stderr)
-    return 1 if cut_short or any(one.refused for one in done) else 0
+    return 1 if cut_short or any(result.refused for result in done) else 0
 
 
 def _comparable(plans: Sequence[ReplayPlan]) -> Sequence[ReplayPlan]:
     """Return several plans with what all have, and the demand in pods of the first one."""
     if len(plans) == 1:
         return plans
-    common = set.intersection(*({one.key for one in plan.targets} for plan in plans))
+    common = set.intersection(*({target.key for target in plan.targets} for plan in plans))
     if not common:
         raise CommandError("the configurations have no target in common")
     yardstick = plans[0].yardstick()
@@ -117,10 +117,10 @@ def _tell_one(answer: ReplayAnswer, title: str, report: ReportOptions, *, as_jso
         print_text("\n".join(lines_of(answer)))
         return
     sys.stdout.write(answer.encoded().decode() + "\n")
-    for one in answer.targets:
-        if one.unlisted_changes:
-            listed = f"{len(one.changes):,} of {one.measures.changes:,} changes"
-            print(f"{one.target}: the first {listed} are listed", file=sys.stderr)
+    for target in answer.targets:
+        if target.unlisted_changes:
+            listed = f"{len(target.changes):,} of {target.measures.changes:,} changes"
+            print(f"{target.target}: the first {listed} are listed", file=sys.stderr)
 
 
 def lines_of(answer: ReplayAnswer) -> Iterator[str]:
@@ -138,41 +138,43 @@ def lines_of(answer: ReplayAnswer) -> Iterator[str]:
         yield from target_lines(target)
 
 
-def target_lines(one: ReplayedTarget) -> Iterator[str]:
+def target_lines(target: ReplayedTarget) -> Iterator[str]:
     """Yield what came of one target, beside what actual."""
-    yield f"{one.target}: {one.first_replicas} -> {counted(one.last_replicas, 'replica')}"
-    for name, model in one.models.items():
+    yield f"{target.target}: {target.first_replicas} -> {counted(target.last_replicas, 'replica')}"
+    for name, model in target.models.items():
         yield f"{_GAP}load        {name} is {model}"
-    for sentence in one.assumed:
+    for sentence in target.assumed:
         yield f"{_GAP}assumed     {sentence}"
-    yield from (f"{_GAP}gaps        {sentence}" for sentence in _gaps(one))
-    rows = [("", "simulated", *(["actual"] if one.ran else []), "")]
-    measured = [of for of in (one.measures, one.ran) if of is not None]
+    yield from (f"{_GAP}gaps        {sentence}" for sentence in _gaps(target))
+    rows = [("", "simulated", *(["actual"] if target.ran else []), "")]
+    measured = [of for of in (target.measures, target.ran) if of is not None]
     for measure in told_measures(measured):
         found = [measure_text(measure, getattr(of, measure.field)) for of in measured]
         rows.append((measure.heading, *found, measure.meaning))
     yield from (f"{_GAP}{line}".rstrip() for line in aligned(rows, left={0, len(rows[0]) - 1}))
 
 
-def _gaps(one: ReplayedTarget) -> Iterator[str]:
-    if one.measures.gap_seconds:
-        yield f"the demand is not known for {duration(one.measures.gap_seconds)}: not scored"
-    if one.failed_seconds:
-        yield f"a metric had no value for {duration(one.failed_seconds)}"
-    if one.censored_seconds:
-        lasts = duration(one.censored_seconds)
+def _gaps(target: ReplayedTarget) -> Iterator[str]:
+    if target.measures.gap_seconds:
+        yield f"the demand is not known for {duration(target.measures.gap_seconds)}: not scored"
+    if target.failed_seconds:
+        yield f"a metric had no value for {duration(target.failed_seconds)}"
+    if target.censored_seconds:
+        lasts = duration(target.censored_seconds)
         yield f"the recorded pods were at their capacity for {lasts}: there may have been more work"
 
 
 def _targets_table(targets: Sequence[ReplayedTarget]) -> Iterator[str]:
     """Yield a line for each target."""
     chosen = ("tau_under", "theta_under", "theta_over", "replica_hours", "changes")
-    measures = [one for one in MEASURES if one.field in chosen]
-    (of_hours,) = (one for one in measures if one.field == "replica_hours")
-    rows = [("TARGET", *(one.heading.upper() for one in measures), "ACTUAL")]
+    measures = [measure for measure in MEASURES if measure.field in chosen]
+    (of_hours,) = (measure for measure in measures if measure.field == "replica_hours")
+    rows = [("TARGET", *(measure.heading.upper() for measure in measures), "ACTUAL")]
     for target in targets:
         hours = measure_text(of_hours, None if target.ran is None else target.ran.replica_hours)
-        cells = (measure_text(one, getattr(target.measures, one.field)) for one in measures)
+        cells = (
+            measure_text(measure, getattr(target.measures, measure.field)) for measure in measures
+        )
         rows.append((target.target, *cells, hours))
     yield from aligned(rows)
 
@@ -199,7 +201,9 @@ class _ComparedFiles:
 
     @cached_property
     def _answers(self) -> Mapping[str, ReplayAnswer]:
-        return {str(file): answer_of(one) for file, one in zip(self.files, self.done, strict=True)}
+        return {
+            str(file): answer_of(path) for file, path in zip(self.files, self.done, strict=True)
+        }
 
     def _lines(self) -> Iterator[str]:
         files, begin, end = self.files, self.done[0].begin, self.done[0].end
@@ -210,8 +214,8 @@ class _ComparedFiles:
         )
         for key, having in self._not_in_all().items():
             yield f"not compared: {key} is only in {' and '.join(having)}"
-        for file, one in zip(files, self.done, strict=True):
-            yield from (f"not replayed: {file}: {sentence}" for sentence in one.refused)
+        for file, path in zip(files, self.done, strict=True):
+            yield from (f"not replayed: {file}: {sentence}" for sentence in path.refused)
         for file, groups in self._pairs():
             yield ""
             yield f"{files[0]} -> {file}"
@@ -229,9 +233,9 @@ class _ComparedFiles:
 
     def _pairs(self) -> Iterator[tuple[Path, dict[str, tuple[MeasureComparison, ...]]]]:
         """Yield each other file with how it compares with the first: all targets, then each."""
-        first = {one.key: one for one in self.done[0].outcomes}
+        first = {outcome.key: outcome for outcome in self.done[0].outcomes}
         for file, other in zip(self.files[1:], self.done[1:], strict=True):
-            second = {one.key: one for one in other.outcomes}
+            second = {outcome.key: outcome for outcome in other.outcomes}
             keys = [key for key in first if key in second]
             groups = {key: _compared([first[key]], [second[key]]) for key in keys}
             if len(keys) > 1:
@@ -244,7 +248,7 @@ class _ComparedFiles:
         tables: dict[str, list[ComparisonTable]] = defaultdict(list)
         for file, groups in self._pairs():
             for name, compared in groups.items():
-                chances = [one.by_days.chance for one in compared]
+                chances = [comparison.by_days.chance for comparison in compared]
                 rows = [
                     (*row, "" if chance is None else f"{chance:.2%}")
                     for row, chance in zip(_rows(compared), chances, strict=True)
@@ -273,11 +277,11 @@ def _compared(
     ones: Sequence[TargetOutcome], others: Sequence[TargetOutcome]
 ) -> tuple[MeasureComparison, ...]:
     def days(of: Sequence[TargetOutcome]) -> list[Measures]:
-        return [total(day) for day in zip(*(one.days for one in of), strict=False)]
+        return [total(day) for day in zip(*(outcome.days for outcome in of), strict=False)]
 
     return compared_days(
-        total(one.measures for one in ones),
-        total(one.measures for one in others),
+        total(outcome.measures for outcome in ones),
+        total(other.measures for other in others),
         days(ones),
         days(others),
     )
@@ -285,17 +289,17 @@ def _compared(
 
 def _rows(compared: Sequence[MeasureComparison]) -> list[tuple[str, ...]]:
     """Return of each measure its heading, both values, their difference, the verdict, the days."""
-    headings = {one.field: one for one in MEASURES}
+    headings = {measure.field: measure for measure in MEASURES}
     return [
         (
             measure.heading,
-            measure_text(measure, one.first),
-            measure_text(measure, one.second),
-            _difference(measure, one),
-            *_verdict(one),
+            measure_text(measure, comparison.first),
+            measure_text(measure, comparison.second),
+            _difference(measure, comparison),
+            *_verdict(comparison),
         )
-        for one in compared
-        for measure in (headings[one.field],)
+        for comparison in compared
+        for measure in (headings[comparison.field],)
     ]
 
 
@@ -310,17 +314,17 @@ def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
         yield line.rstrip()
 
 
-def _difference(measure: MeasureText, one: MeasureComparison) -> str:
-    if one.first is None or one.second is None:
+def _difference(measure: MeasureText, comparison: MeasureComparison) -> str:
+    if comparison.first is None or comparison.second is None:
         return "-"
-    difference = one.second - one.first
+    difference = comparison.second - comparison.first
     sign = "+" if difference > 0 else "-" if difference < 0 else ""
     return f"{sign}{measure_text(measure, abs(difference))}"
 
 
-def _verdict(one: MeasureComparison) -> tuple[str, str]:
+def _verdict(comparison: MeasureComparison) -> tuple[str, str]:
     """Say which is better, on how many days it was so, and whether that may be chance."""
-    days, side = one.by_days, one.verdict
+    days, side = comparison.by_days, comparison.verdict
     if side in {Side.EQUAL, Side.UNKNOWN}:
         return "", ""
     if days.days < LEAST_DAYS:
@@ -333,11 +337,11 @@ def _verdict(one: MeasureComparison) -> tuple[str, str]:
     return side.value, told if days.sure else f"{told}, which may be chance"
 
 
-def _measure(one: MeasureComparison) -> dict[str, object]:
+def _measure(comparison: MeasureComparison) -> dict[str, object]:
     return {
-        "measure": to_camel(one.field),
-        "first": one.first,
-        "second": one.second,
-        "verdict": one.verdict.value,
-        **day_counts_document(one.by_days),
+        "measure": to_camel(comparison.field),
+        "first": comparison.first,
+        "second": comparison.second,
+        "verdict": comparison.verdict.value,
+        **day_counts_document(comparison.by_days),
     }

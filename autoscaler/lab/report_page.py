@@ -37,7 +37,9 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
 """Of the lines of replays, as report.js has them."""
 _IN_INDEX = [
-    one for one in MEASURES if one.field in {"tau_under", "theta_over", "replica_hours", "changes"}
+    measure
+    for measure in MEASURES
+    if measure.field in {"tau_under", "theta_over", "replica_hours", "changes"}
 ]
 _MOST_LISTED = 200
 """Changes and reasons of a target that stand in its tables."""
@@ -74,11 +76,11 @@ def report_of(
     told = {
         "title": title,
         "begin": answers[0].begin,
-        "end": max(one.end for one in answers),
+        "end": max(answer.end for answer in answers),
         "names": names,
         "sections": sections,
         "comparisons": comparisons.get("", ()),
-        "refused": [sentence for one in answers for sentence in one.refused],
+        "refused": [sentence for answer in answers for sentence in answer.refused],
         "index_measures": _IN_INDEX,
         "line_colours": _COLOURS,
         "styles": Markup(_read("uplot/uPlot.min.css") + _read("pages.css")),  # noqa: S704 - our own
@@ -94,8 +96,8 @@ def _data(replays: Mapping[str, ReplayAnswer]) -> str:
     found = []
     for name, answer in replays.items():
         targets = [
-            one.model_copy(update={"changes": one.changes[:_MOST_DRAWN], "days": ()})
-            for one in answer.targets
+            target.model_copy(update={"changes": target.changes[:_MOST_DRAWN], "days": ()})
+            for target in answer.targets
         ]
         drawn = answer.model_copy(update={"targets": tuple(targets)})
         found.append({"name": name, "answer": drawn.document()})
@@ -111,12 +113,12 @@ def _section(
 ) -> dict[str, object]:
     """Return what the template shows of a target that is ``first`` in the first replay."""
     of_target = {
-        name: one
+        name: target
         for name, answer in zip(names, answers, strict=True)
-        for one in answer.targets
-        if one.target == first.target
+        for target in answer.targets
+        if target.target == first.target
     }
-    measured = {name: one.measures for name, one in of_target.items()}
+    measured = {name: value.measures for name, value in of_target.items()}
     if first.ran is not None:
         measured["actual"] = first.ran
     told = told_measures(list(measured.values()))
@@ -127,15 +129,19 @@ def _section(
         "key": first.target,
         "counts": [
             ("" if single else f"{name}: ")
-            + f"{one.first_replicas} → {counted(one.last_replicas, 'replica')}"
-            for name, one in of_target.items()
+            + f"{value.first_replicas} → {counted(value.last_replicas, 'replica')}"
+            for name, value in of_target.items()
         ],
         "columns": list(measured),
-        "rows": [(one, [_text(one, of) for of in measured.values()]) for one in told],
+        "rows": [(measure, [_text(measure, of) for of in measured.values()]) for measure in told],
         "in_index": [
-            (one.heading, _text(one, of.measures)) for of in of_target.values() for one in _IN_INDEX
+            (measure.heading, _text(measure, of.measures))
+            for of in of_target.values()
+            for measure in _IN_INDEX
         ],
-        "notes": dict.fromkeys(note for one in of_target.values() for note in _notes(one)),
+        "notes": dict.fromkeys(
+            note for replayed in of_target.values() for note in _notes(replayed)
+        ),
         "changes": changes,
         "changes_title": counted(first.measures.changes, "change") + listed,
         "reasons": first.reasons[:_MOST_LISTED] if single else (),
@@ -148,20 +154,20 @@ def _text(measure: MeasureText, measures: Measures) -> str:
     return measure_text(measure, getattr(measures, measure.field))
 
 
-def _notes(one: ReplayedTarget) -> Iterator[str]:
+def _notes(target: ReplayedTarget) -> Iterator[str]:
     """Yield how the load follows the count, what was assumed, and what is missing."""
     words = {
         "recorded": "is read as it was recorded, whatever the count",
         "shared": "is shared by the pods that are ready",
         "queue": "is a queue that fills with what arrives and that ready pods empty",
     }
-    for name, model in one.models.items():
+    for name, model in target.models.items():
         yield f"{name} {words.get(model, model)}"
-    yield from one.assumed
+    yield from target.assumed
     for what, seconds in (
-        ("the demand is not known, and nothing scored, for", one.measures.gap_seconds),
-        ("a metric had no value for", one.failed_seconds),
-        ("the recorded pods were at their capacity for", one.censored_seconds),
+        ("the demand is not known, and nothing scored, for", target.measures.gap_seconds),
+        ("a metric had no value for", target.failed_seconds),
+        ("the recorded pods were at their capacity for", target.censored_seconds),
     ):
         if seconds:
             yield f"{what} {duration(seconds)}"

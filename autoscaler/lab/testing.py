@@ -41,12 +41,12 @@ def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:
         _print(result, verbose=wishes.verbose)
     if wishes.junit is not None:
         _write(wishes.junit, as_junit(found))
-    if wishes.name is not None and not any(one.results or one.error for one in found):
+    if wishes.name is not None and not any(result.results or result.error for result in found):
         print(f"no test's name has {wishes.name!r} in it", file=sys.stderr)
         return 2
-    if any(one.error for one in found):
+    if any(result.error for result in found):
         return 2
-    return 1 if any(one.failed for one in found) else 0
+    return 1 if any(result.failed for result in found) else 0
 
 
 def _run_file(file: Path, name: str | None) -> FileResult:
@@ -94,12 +94,12 @@ def _print(result: FileResult, *, verbose: bool) -> None:
     passed = f"{every - len(failed)} passed"
     counts = f"{passed}, {len(failed)} failed" if failed else passed
     left_out = f", {result.left_out} not asked for" if result.left_out else ""
-    for one in result.results:
-        if one.summary:
-            print_text(f"FAIL {one.name}\n{one.text}\n", _TEXT_FROM)
+    for outcome in result.results:
+        if outcome.summary:
+            print_text(f"FAIL {outcome.name}\n{outcome.text}\n", _TEXT_FROM)
         elif verbose:
-            assumed = (f"       {sentence}" for sentence in one.assumed)
-            print_text("\n".join([f"ok   {one.name} ({one.seconds:.2f} s)", *assumed]))
+            assumed = (f"       {sentence}" for sentence in outcome.assumed)
+            print_text("\n".join([f"ok   {outcome.name} ({outcome.seconds:.2f} s)", *assumed]))
     print(f"{result.file}: {counts}{left_out}", flush=True)
 
 

@@ -240,23 +240,23 @@ class _Search:
             asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
             choices = [
                 {
-                    name: one.suggest_categorical(name, range(count))
+                    name: check.suggest_categorical(name, range(count))
                     for name, count in counts.items()
                 }
-                for one in asked
+                for check in asked
             ]
             self._replay(pool, choices)
-            for one, choice in zip(asked, choices, strict=True):
+            for check, choice in zip(asked, choices, strict=True):
                 days = self._found[_key(choice)].days[: self._split]
-                study.tell(one, self._preference.objectives(total(days)))
+                study.tell(check, self._preference.objectives(total(days)))
             yield float(begun + len(asked))
 
     def _replay(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:
         """Replay those that have not been; an interrupt leaves the ones before it."""
         new: Sequence[Choice] = list(
-            {_key(one): one for one in choices if _key(one) not in self._found}.values()
+            {_key(choice): choice for choice in choices if _key(choice) not in self._found}.values()
         )
-        begun: list[Future[tuple[Measures, ...]]] = [pool.submit(_days_of, one) for one in new]
+        begun: list[Future[tuple[Measures, ...]]] = [pool.submit(_days_of, fact) for fact in new]
         for choice, future in zip(new, begun, strict=True):
             self._found[_key(choice)] = Candidate(choice, future.result())
 
@@ -297,9 +297,11 @@ def lines_of(found: TuningResult, begin: float, config: Config) -> Iterator[str]
     yield f"chosen by the first {split}, judged on the last {rest}: both are told"
     yield ""
     on_front = found.front()
-    shown = sorted(on_front, key=lambda one: found.preference.key(total(one.days[first])))
+    shown = sorted(
+        on_front, key=lambda candidate: found.preference.key(total(candidate.days[first]))
+    )
     shown = shown[:_MOST_SHOWN]
-    objectives = [one.heading for one in _objectives(found.preference)]
+    objectives = [objective.heading for objective in _objectives(found.preference)]
     told = f"none is better than one of these in {', '.join(objectives[:-1])} and {objectives[-1]}"
     told += " together"
     if len(shown) < len(on_front):
@@ -309,7 +311,7 @@ def lines_of(found: TuningResult, begin: float, config: Config) -> Iterator[str]
         told += "; beside them the configuration as it is"
     yield f"{told}:"
     yield ""
-    shown.sort(key=lambda one: total(one.days[first]).replica_hours)
+    shown.sort(key=lambda candidate: total(candidate.days[first]).replica_hours)
     yield from _table(found, shown)
     yield ""
     if found.chosen.is_today:
@@ -341,7 +343,9 @@ def _preferred(preference: Preference) -> str:
 def _objectives(preference: Preference) -> list[MeasureText]:
     """Return the measures of `Preference.objectives`."""
     shortage = "shortage_pod_hours" if preference.most_short is None else "tau_under"
-    return [one for one in MEASURES if one.field in {shortage, "replica_hours", "changes"}]
+    return [
+        measure for measure in MEASURES if measure.field in {shortage, "replica_hours", "changes"}
+    ]
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -350,20 +354,29 @@ def _objectives(preference: Preference) -> list[MeasureText]:
 def _table(found: TuningResult, shown: Sequence[Candidate]) -> Iterator[str]:
     """Yield for each candidate what it has, and below it its measures a day."""
     measures = _objectives(found.preference)
-    rows = [["", *(f"{one.heading}{'' if one.unit == '%' else ' a day'}" for one in measures)]]
-    for one in shown:
+    rows = [
+        [
+            "",
+            *(
+                f"{measure.heading}{'' if measure.unit == '%' else ' a day'}"
+                for measure in measures
+            ),
+        ]
+    ]
+    for candidate in shown:
         numbers = [
             " -> ".join(
-                _daily(measure, one.days[days]) for days in (found.first_days, found.last_days)
+                _daily(measure, candidate.days[days])
+                for days in (found.first_days, found.last_days)
             )
             for measure in measures
         ]
         rows.append(["", *numbers])
     heading, *lines = (f"{_GAP}{line}".rstrip() for line in aligned(rows))
     yield heading
-    for line, one in zip(lines, shown, strict=True):
-        has = "as it is" if one.is_today else described(found.space, one.choice)
-        mark = "chosen: " if one is found.chosen else ""
+    for line, cell in zip(lines, shown, strict=True):
+        has = "as it is" if cell.is_today else described(found.space, cell.choice)
+        mark = "chosen: " if cell is found.chosen else ""
         yield from wrapped(f"{mark}{has}", _WIDTH, first=_GAP, others=2 * _GAP)
         yield line
 
@@ -461,18 +474,18 @@ def document_of(found: TuningResult) -> dict[str, object]:
     """Return what a search has found as JSON."""
     on_front, chosen = found.front(), found.chosen
 
-    def told(one: Candidate) -> dict[str, object]:
+    def told(candidate: Candidate) -> dict[str, object]:
         settings = {
             to_camel(name): _written(name, getattr(found.space, name)[number])
-            for name, number in one.choice.items()
+            for name, number in candidate.choice.items()
         }
         return {
             "settings": settings,
-            "asItIs": one.is_today,
-            "front": one in on_front,
-            "chosen": one is chosen,
-            "firstDays": total(one.days[found.first_days]).document(),
-            "lastDays": total(one.days[found.last_days]).document(),
+            "asItIs": candidate.is_today,
+            "front": candidate in on_front,
+            "chosen": candidate is chosen,
+            "firstDays": total(candidate.days[found.first_days]).document(),
+            "lastDays": total(candidate.days[found.last_days]).document(),
         }
 
     return {
@@ -480,7 +493,7 @@ def document_of(found: TuningResult) -> dict[str, object]:
         "days": found.days,
         "chosenByDays": found.split,
         "space": space_document(found.space),
-        "candidates": [told(one) for one in found.candidates],
+        "candidates": [told(candidate) for candidate in found.candidates],
         "lastDaysOfChosen": day_counts_document(found.judged()),
         "configuration": as_written(found.tuned),
         "interrupted": found.interrupted,

@@ -207,30 +207,44 @@ def _candidates(
     """
     considered = rules.external if asked.kind == "External" else rules.custom
     naming = [
-        rule for rule in considered if any(rule.name_of(one) == asked.name for one in rule.names)
+        rule for rule in considered if any(rule.name_of(name) == asked.name for name in rule.names)
     ][-_MOST_WRITTEN:]
     names = list(dict.fromkeys(name for rule in naming for name in rule.names))
-    every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, names)]
+    every = [
+        candidate
+        for rule in reversed(considered)
+        for candidate in _of_rule(rule, asked.name, names)
+    ]
     # The adapter has a metric for those objects only that the rule has a label for.
-    possible = [one for one in every if asked.has_label(one.rule.resources)] or every[:1]
+    possible = [
+        candidate for candidate in every if asked.has_label(candidate.rule.resources)
+    ] or every[:1]
     if find_series is not None:
         found = _found(considered, possible, asked, find_series)
         if found is not None:
             return [found], []
-    for index, one in enumerate(possible):
-        if not one.series or one.rule.series or any(_covers(one, rule) for rule in naming):
-            taken = [other for other in possible if other.rule is one.rule and other.sure]
+    for index, candidate in enumerate(possible):
+        if (
+            not candidate.series
+            or candidate.rule.series
+            or any(_covers(candidate, rule) for rule in naming)
+        ):
+            taken = [other for other in possible if other.rule is candidate.rule and other.sure]
             named = [*naming, *(rule for rule in considered if rule.literal_name == asked.name)]
             earlier = [other for other in possible[index:] if other.rule in named]
             others = [*possible[:index], *earlier]
-            return taken, [other for other in others if not _covers(one, other.rule)]
-    sure = [one for one in possible if one.sure and _is_plausible(one)]
+            return taken, [other for other in others if not _covers(candidate, other.rule)]
+    sure = [candidate for candidate in possible if candidate.sure and _is_plausible(candidate)]
     if len(sure) > _MOST_PARTS:
         raise _NoQueryError(
             f"{len(sure)} series could be meant, such as {sure[0].series}: {asked.advice}"
         )
     if sure or not possible:
-        return sure, [one for one in possible if not one.sure and not one.rule.of_chart]
+        return sure, [
+            candidate
+            for candidate in possible
+            if not candidate.sure and not candidate.rule.of_chart
+        ]
     shown = printable(possible[0].rule.series_query, _LONGEST_SHOWN)
     raise _NoQueryError(
         f"{possible[0].rule.where} takes any series that {shown} matches: {asked.advice}, or name "
@@ -240,14 +254,14 @@ def _candidates(
 
 def _of_rule(rule: AdapterRule, metric: str, names: Sequence[str]) -> Iterator[_RuleCandidate]:
     """Yield the names of series that a rule can make a metric of; other rules have ``names``."""
-    found = [one for one in names if rule.name_of(one) == metric]
+    found = [name for name in names if rule.name_of(name) == metric]
     made = rule.series_of(metric)
-    only = {one.text for one in made if one.sure}
-    yield from (_RuleCandidate(rule, one, is_guess=one not in only) for one in found)
-    for one in made:
-        if one.text not in found and (one.sure or not found):
-            usable = one.sure or not one.text.endswith("_")
-            yield _RuleCandidate(rule, one.text, usable, is_guess=not one.sure)
+    only = {possible_text.text for possible_text in made if possible_text.sure}
+    yield from (_RuleCandidate(rule, name, is_guess=name not in only) for name in found)
+    for possible_text in made:
+        if possible_text.text not in found and (possible_text.sure or not found):
+            usable = possible_text.sure or not possible_text.text.endswith("_")
+            yield _RuleCandidate(rule, possible_text.text, usable, is_guess=not possible_text.sure)
     if not made and not found and rule.can_be(metric) and not rule.series:
         if rule.metrics_query is not None and "Series" not in rule.metrics_query.fields:
             yield _RuleCandidate(rule, "")
@@ -255,23 +269,25 @@ def _of_rule(rule: AdapterRule, metric: str, names: Sequence[str]) -> Iterator[_
             yield _RuleCandidate(rule, "?", sure=False)
 
 
-def _covers(one: _RuleCandidate, rule: AdapterRule) -> bool:
+def _covers(candidate: _RuleCandidate, rule: AdapterRule) -> bool:
     """Return whether a candidate finds series wherever a rule does that names the same."""
-    if rule is one.rule:
+    if rule is candidate.rule:
         return True
     here, there = (
         {matcher for matcher in of.selector.matchers if matcher.label != "__name__"}
         if of.selector is not None
         else set[Matcher]()
-        for of in (one.rule, rule)
+        for of in (candidate.rule, rule)
     )
-    return bool(one.series) and rule.series == one.series and here <= there
+    return bool(candidate.series) and rule.series == candidate.series and here <= there
 
 
-def _is_plausible(one: _RuleCandidate) -> bool:
-    family = one.series.removeprefix("container_")
+def _is_plausible(candidate: _RuleCandidate) -> bool:
+    family = candidate.series.removeprefix("container_")
     return not (
-        one.rule.of_chart and family != one.series and not family.startswith(_CONTAINER_FAMILIES)
+        candidate.rule.of_chart
+        and family != candidate.series
+        and not family.startswith(_CONTAINER_FAMILIES)
     )
 
 
@@ -283,14 +299,20 @@ def _found(
 ) -> _RuleCandidate | None:
     """Return the last rule that finds series with the right labels, as the adapter does."""
     for rule in reversed(rules):
-        of_rule = [one for one in possible if one.rule is rule]
+        of_rule = [candidate for candidate in possible if candidate.rule is rule]
         if not of_rule or rule.selector is None:
             continue
-        known = [] if any(one.is_guess or not one.sure for one in of_rule) else of_rule
+        known = (
+            []
+            if any(candidate.is_guess or not candidate.sure for candidate in of_rule)
+            else of_rule
+        )
         label = asked.resource(rule.resources)
-        query = _discovery(rule.selector, [one.series for one in known if one.series], label)
+        query = _discovery(
+            rule.selector, [candidate.series for candidate in known if candidate.series], label
+        )
         names = {series.get("__name__", "") for series in find_series(query)}
-        found = sorted(one for one in names if rule.name_of(one) == asked.name)
+        found = sorted(name for name in names if rule.name_of(name) == asked.name)
         if found:
             return _RuleCandidate(rule, found[-1], is_found=True)
     return None
@@ -302,7 +324,8 @@ def _discovery(selector: VectorSelector, names: Sequence[str], label: str | None
     matchers += [Matcher("__name__", "=", selector.name)] if selector.name else []
     matchers += [Matcher("__name__", "=~", "|".join(names))] if names else []
     matchers += [Matcher(label, "!=", "")] if label else []
-    return f"{{{','.join(f'{one.label}{one.operator}{quoted(one.value)}' for one in matchers)}}}"
+    texts = [f"{matcher.label}{matcher.operator}{quoted(matcher.value)}" for matcher in matchers]
+    return f"{{{','.join(texts)}}}"
 
 
 def _nothing(rules: AdapterRules, asked: _AdapterMetric) -> UnresolvedQuery:
@@ -350,12 +373,18 @@ class _WrittenQuery(NamedTuple):
 def _written(
     candidates: Sequence[_RuleCandidate], others: Sequence[_RuleCandidate], asked: _AdapterMetric
 ) -> ResolvedQuery:
-    parts = [_RuleWriter(one.rule, one.series, asked).write() for one in candidates]
+    parts = [
+        _RuleWriter(candidate.rule, candidate.series, asked).write() for candidate in candidates
+    ]
     first = parts[0]
     # What is written apart for one HPA cannot stand beside what is written for all.
-    parts = [one for one in parts if one[1:3] == first[1:3] and one.own == first.own]
-    texts = list(dict.fromkeys(one.promql for one in parts))
-    notes = list(dict.fromkeys(note for one in parts for note in one.notes))
+    parts = [
+        candidate
+        for candidate in parts
+        if candidate[1:3] == first[1:3] and candidate.own == first.own
+    ]
+    texts = list(dict.fromkeys(candidate.promql for candidate in parts))
+    notes = list(dict.fromkeys(note for candidate in parts for note in candidate.notes))
     notes += _doubts(candidates, others, asked, texts)
     settings: dict[str, object] = {}
     if asked.kind != "External":
@@ -364,7 +393,7 @@ def _written(
         labels = {"namespace": resources.label("", "Namespace"), "pod": pod}
         if own := {key: label for key, label in labels.items() if label and label != key}:
             settings["labels"] = own
-        if any(one.nan for one in parts):
+        if any(candidate.nan for candidate in parts):
             settings["nan"] = "zero"  # as the custom metrics API of the adapter answers
     promql = "\nor ".join(texts)
     query: Query = {"query": promql, **settings} if settings else promql
@@ -387,16 +416,16 @@ def _doubts(
         )
     if asked.advice == _ASKED and not candidates[0].is_found:
         yield f"Prometheus has no series for {where} now: the adapter does not serve this"
-    for one in candidates:
-        if one.is_guess:
+    for candidate in candidates:
+        if candidate.is_guess:
             yield (
-                f"{one.rule.where} takes any series that its seriesQuery matches, and here "
-                f"{one.series}: {asked.advice}"
+                f"{candidate.rule.where} takes any series that its seriesQuery matches, and here "
+                f"{candidate.series}: {asked.advice}"
             )
     differ = dict.fromkeys(
-        one.rule.where
-        for number, one in enumerate(others)
-        if number >= _MOST_WRITTEN or not _has_text(one, texts, asked)
+        other.rule.where
+        for number, other in enumerate(others)
+        if number >= _MOST_WRITTEN or not _has_text(other, texts, asked)
     )
     if differ:
         more = len(differ) - _MOST_NEAREST
@@ -408,9 +437,9 @@ def _doubts(
         )
 
 
-def _has_text(one: _RuleCandidate, texts: Sequence[str], asked: _AdapterMetric) -> bool:
+def _has_text(candidate: _RuleCandidate, texts: Sequence[str], asked: _AdapterMetric) -> bool:
     try:
-        return _RuleWriter(one.rule, one.series, asked).write().promql in texts
+        return _RuleWriter(candidate.rule, candidate.series, asked).write().promql in texts
     except _NoQueryError:
         return False
 
@@ -444,7 +473,9 @@ class _RuleWriter:
                 )
         self.pinned = self._pinned()
         self.resource = asked.resource(self.rule.resources)
-        self.conditions = tuple(one for one in asked.conditions if not self._is_pinned(one))
+        self.conditions = tuple(
+            condition for condition in asked.conditions if not self._is_pinned(condition)
+        )
         text = self._filled(template)
         tree = self._parsed(text)
         if self.resource is not None and not promql_answers.has(tree, self.resource):
@@ -454,7 +485,7 @@ class _RuleWriter:
             )
         labels = {name.partition(".")[2] for name in template.fields} - {""}
         of_all = labels - ({self.resource} if asked.kind == "Pods" else set())
-        marked = [_is_marked(one) for one in selectors_in(tree)]
+        marked = [_is_marked(selector) for selector in selectors_in(tree)]
         if not any(marked) and _PINNED not in text and not of_all:
             return self._constant(text, tree)
         shared = self._shared(text) if all(marked) and not of_all else None
@@ -504,7 +535,9 @@ class _RuleWriter:
         return f"{self.asked.described.kind if self.asked.described else 'Pod'} objects"
 
     def _filled(self, template: Template) -> str:
-        values = {one.key: "|".join(one.values) for one in self.conditions} | self.pinned
+        values = {
+            condition.key: "|".join(condition.values) for condition in self.conditions
+        } | self.pinned
         if self.asked.kind == "Pods":
             values[self.resource or ""] = ".+"
         data = {f"{VALUES}.{label}": value for label, value in values.items()}
@@ -558,8 +591,10 @@ class _RuleWriter:
     def _shared(self, text: str) -> _WrittenQuery | None:
         """Write the query for all who ask; None where the expression does not let that be."""
         asked = self.asked
-        keys = {one.key: one.values for one in self.conditions}
-        plain = all(one.operator == "=" and one.values[0] for one in self.conditions)
+        keys = {condition.key: condition.values for condition in self.conditions}
+        plain = all(
+            condition.operator == "=" and condition.values[0] for condition in self.conditions
+        )
         if (
             not plain
             or len(keys) < len(self.conditions)
@@ -584,7 +619,7 @@ class _RuleWriter:
     def _for_one(self, marked: str, tree: Node) -> _WrittenQuery:
         """Write the query that the adapter sends for this HPA."""
         asked = self.asked
-        matchers = [one.matcher for one in self.conditions]
+        matchers = [condition.matcher for condition in self.conditions]
         matchers += [f"{label}={quoted(value)}" for label, value in self.pinned.items()]
         if asked.kind == "Pods":
             matchers.append(f'{self.resource}!=""')
@@ -594,7 +629,7 @@ class _RuleWriter:
             text = f'label_replace({text}, "{namespace}", {quoted(asked.namespace)}, "", "")'
         own = (
             *self.pinned.values(),
-            *(value for one in self.conditions for value in one.values),
+            *(value for condition in self.conditions for value in condition.values),
         )
         labels = tuple(filter(None, (*self.pinned, self.resource)))
         return self._done(text, None, labels, promql_answers.may_be_nan(tree), own)
@@ -608,7 +643,12 @@ class _RuleWriter:
         own: tuple[str, ...] = (),
     ) -> _WrittenQuery:
         described = self.asked.described
-        of_one = {*labels, *self.pinned, self.resource, *(one.key for one in self.conditions)}
+        of_one = {
+            *labels,
+            *self.pinned,
+            self.resource,
+            *(condition.key for condition in self.conditions),
+        }
         if self.asked.kind != "External" and promql_answers.has_more(self._parsed(promql), of_one):
             self.notes.append(
                 f"the query of {self.rule.where} may give several series of one object: the "
@@ -625,16 +665,16 @@ class _RuleWriter:
 
 
 def _is_marked(selector: VectorSelector) -> bool:
-    return any(one.label == _PINNED for one in selector.matchers)
+    return any(matcher.label == _PINNED for matcher in selector.matchers)
 
 
 def _presence(tree: Node, wanted: Sequence[tuple[str, str]]) -> str:
     """Return the matchers by which labels are not a value, but those that are there already."""
-    marked = [one for one in selectors_in(tree) if _is_marked(one)]
+    marked = [selector for selector in selectors_in(tree) if _is_marked(selector)]
     return ",".join(
         f"{label}!={quoted(value)}"
         for label, value in wanted
-        if not all(Matcher(label, "!=", value) in one.matchers for one in marked)
+        if not all(Matcher(label, "!=", value) in event.matchers for event in marked)
     )
 
 
@@ -663,7 +703,7 @@ def _conditions(selector: object) -> Iterator[_SelectorCondition]:
         found.append(_SelectorCondition(key, operator, values))
     if len(found) > _MOST_CONDITIONS:
         raise _NoQueryError(f"its selector has more than {_MOST_CONDITIONS} conditions")
-    yield from sorted(found, key=lambda one: one.key)
+    yield from sorted(found, key=lambda node: node.key)
 
 
 # -- resourceRules --------------------------------------------------------------------------------
@@ -681,7 +721,7 @@ def _resource_query(name: str, rule: ResourceRule) -> Query | None:
     kept = promql_answers.keeping(marked, [namespace])
     tree = parse(kept or marked)
     names = (namespace, pod, container)
-    if kept is None or not all(promql_answers.has(tree, one) for one in names):
+    if kept is None or not all(promql_answers.has(tree, name) for name in names):
         raise _NoQueryError(f"it gives no series by {namespace}, {pod} and {container}")
     # The container label is empty for a pod's own cgroup and POD for its pause container.
     wanted = ((namespace, ""), (pod, ""), (container, ""), (container, "POD"))
@@ -723,12 +763,14 @@ def _usage_of(tree: Node, marked: str, wanted: Sequence[tuple[str, str]]) -> tup
     if modified or not read.name.startswith("container_"):
         return None
     implied = {Matcher(label, "!=", value) for label, value in wanted}
-    others = [one for one in read.matchers if one.label != _PINNED and one not in implied]
+    others = [
+        matcher for matcher in read.matchers if matcher.label != _PINNED and matcher not in implied
+    ]
     container = wanted[-1][0]
     matchers = ", ".join(
         (
             CONTAINERS.replace("container!", f"{container}!"),
-            *(f"{one.label}{one.operator}{quoted(one.value)}" for one in others),
+            *(f"{other.label}{other.operator}{quoted(other.value)}" for other in others),
         )
     )
     of_range = f"[{ranges[0]}]" if ranges else ""

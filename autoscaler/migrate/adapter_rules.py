@@ -110,7 +110,7 @@ class AdapterRule:
         named = (selector.name, *(matcher.value for matcher in selector.name_matchers))
         names = [name for name in named if name]
         for texts in (regex.texts() for positive, regex in self._name_matchers if positive):
-            names += [one.text for one in texts if one.sure and _METRIC.fullmatch(one.text)]
+            names += [value.text for value in texts if value.sure and _METRIC.fullmatch(value.text)]
         return tuple(dict.fromkeys(names))
 
     @property
@@ -123,26 +123,30 @@ class AdapterRule:
         selector = self.selector
         return tuple(
             (
-                not one.operator.startswith("!"),
-                GoRegex(one.value if "~" in one.operator else re.escape(one.value)),
+                not matcher.operator.startswith("!"),
+                GoRegex(matcher.value if "~" in matcher.operator else re.escape(matcher.value)),
             )
-            for one in (selector.matchers if selector is not None and not self.problem else ())
-            if one.label == "__name__"
+            for matcher in (selector.matchers if selector is not None and not self.problem else ())
+            if matcher.label == "__name__"
         )
 
     @cached_property
     def literal_name(self) -> str | None:
         """The name of its metric, where that does not depend on the series."""
         parts = list(parts_of(self.name_as, self.matches))
-        return "".join(map(str, parts)) if all(isinstance(one, str) for one in parts) else None
+        return "".join(map(str, parts)) if all(isinstance(part, str) for part in parts) else None
 
     def takes(self, series: str) -> bool:
         """Return whether it is about series of this name, as far as the name says it."""
         if self.series and series != self.series:
             return False
-        if any(one.matches_all(series) is not wanted for wanted, one in self._name_matchers):
+        if any(
+            matcher.matches_all(series) is not wanted for wanted, matcher in self._name_matchers
+        ):
             return False
-        return all((one.search(series) is not None) is wanted for wanted, one in self.filters)
+        return all(
+            (pattern.search(series) is not None) is wanted for wanted, pattern in self.filters
+        )
 
     def name_of(self, series: str) -> str | None:
         """Return the name of the metric that series of a name become; None for none."""
@@ -166,8 +170,12 @@ class AdapterRule:
         made = self.matches.texts(captures)
         for positive, regex in self._name_matchers:
             made += regex.texts() if positive else []
-        found = {one.text: one for one in reversed(made) if _METRIC.fullmatch(one.text)}
-        right = [one for one in found.values() if self.name_of(one.text) == metric]
+        found = {
+            possible_text.text: possible_text
+            for possible_text in reversed(made)
+            if _METRIC.fullmatch(possible_text.text)
+        }
+        right = [interval for interval in found.values() if self.name_of(interval.text) == metric]
         return right[::-1][:_MOST_SERIES]
 
     def can_be(self, metric: str) -> bool:
@@ -222,13 +230,13 @@ def merged(several: Iterable[AdapterRules]) -> AdapterRules:
     The server is one only if all documents that name one agree.
     """
     every = list(several)
-    urls = {one.prometheus_url for one in every} - {None}
+    urls = {rules.prometheus_url for rules in every} - {None}
     return AdapterRules(
-        tuple(rule for one in every for rule in one.custom),
-        tuple(rule for one in every for rule in one.external),
-        {name: rule for one in every for name, rule in one.resource.items()},
+        tuple(rule for rules in every for rule in rules.custom),
+        tuple(rule for rules in every for rule in rules.external),
+        {name: rule for rules in every for name, rule in rules.resource.items()},
         urls.pop() if len(urls) == 1 else None,
-        tuple(problem for one in every for problem in one.problems),
+        tuple(problem for rules in every for problem in rules.problems),
     )
 
 

@@ -78,7 +78,7 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: AdoptOptions) -> i
 
 def _cluster_of(config: Config, named: Collection[str]) -> str:
     """Return the cluster of all targets that are named; raises CommandError if it is not one."""
-    clusters = sorted({one.cluster for one in config.targets if one.key in named})
+    clusters = sorted({target.cluster for target in config.targets if target.key in named})
     if len(clusters) > 1:
         both = " and ".join(clusters[:2])
         raise CommandError(f"autoscaler adopts targets of one cluster at a time, not {both}")
@@ -113,7 +113,7 @@ def _review(moves: Sequence[Move], wishes: AdoptOptions, kubectl: str) -> None:
 def _carry_out(moves: Sequence[Move], wishes: AdoptOptions) -> int:
     """Check all targets, then move them."""
     check = _problems_back if wishes.back else _problems_over
-    problems = [f"{move.key}: {one}" for move in moves for one in check(move, wishes)]
+    problems = [f"{move.key}: {problem}" for move in moves for problem in check(move, wishes)]
     if problems:
         raise CommandError("\n".join([*problems, "nothing was changed"]))
     if wishes.back:
@@ -143,7 +143,9 @@ def _problems_over(move: Move, wishes: AdoptOptions) -> list[str]:
         if other.scaled_object is not None:
             problems += _would_move(other.scaled_object)
     if not wishes.force:
-        doubts = [f"{one}; use --force to take it over anyway" for one in _doubts(move, standing)]
+        doubts = [
+            f"{doubt}; use --force to take it over anyway" for doubt in _doubts(move, standing)
+        ]
         problems += doubts
     return problems
 
@@ -295,7 +297,7 @@ def _problems_back(move: Move, wishes: AdoptOptions) -> list[str]:
         )
     if manifest is None and not wishes.force:
         _, lost = as_autoscaler(move.target)
-        problems += [f"{one}; use --force to create it anyway" for one in lost]
+        problems += [f"{loss}; use --force to create it anyway" for loss in lost]
     return problems
 
 

@@ -127,7 +127,7 @@ def _is_long(value: object) -> bool:
     if isinstance(value, dict):
         return any(map(_is_long, value.values()))
     if isinstance(value, list):
-        several = len(value) > 1 and any(isinstance(one, dict) for one in value)
+        several = len(value) > 1 and any(isinstance(item, dict) for item in value)
         return several or any(map(_is_long, value))
     return False
 
@@ -149,9 +149,9 @@ def configuration_of(
     conversion: Conversion, written: Sequence[ImportedManifest]
 ) -> ConfigurationFile:
     """Return the configuration with the targets of ``written``."""
-    targets = [one.target for one in written]
+    targets = [manifest.target for manifest in written]
     names = {name for target in targets for name in queries_of(target)}
-    queries = {name: one for name, one in conversion.shared.queries.items() if name in names}
+    queries = {name: query for name, query in conversion.shared.queries.items() if name in names}
     resources = _resources(conversion, targets)
     parts = (*queries.values(), *resources.values(), *targets)
     servers = {str(child(part, "server") or "") for part in parts}
@@ -168,15 +168,15 @@ def configuration_of(
     for name, texts in conversion.shared.query_comments.items():
         if name in queries:
             file.comments["queries", name] += texts
-    for index, one in enumerate(written):
-        for location, text in one.draft.comments:
+    for index, manifest in enumerate(written):
+        for location, text in manifest.draft.comments:
             file.comments["targets", index, *location].append(text)
     return file
 
 
 def _prometheus(conversion: Conversion, used: set[str]) -> dict[str, object]:
     servers = conversion.shared.servers
-    others = {name: one for name, one in servers.items() if name and name in used}
+    others = {name: server for name, server in servers.items() if name and name in used}
     return {**servers.get("", {}), **({"servers": others} if others else {})}
 
 
@@ -191,4 +191,4 @@ def _resources(
         for key in ("resource", "containerResource")
     }
     used |= {"cpu"} if any("metrics" not in target for target in targets) else set()
-    return {name: one for name, one in conversion.resources.items() if name in used}
+    return {name: resource for name, resource in conversion.resources.items() if name in used}

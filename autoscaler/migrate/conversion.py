@@ -93,8 +93,8 @@ class ImportedManifest:
     def entries(self) -> list[KeyEntry]:
         """What became of its keys; of a manifest that is left out one entry says it of all."""
         if self.state is ImportState.REFUSED:
-            more = (one for one in self.manifest.fields.entries() if one.location)
-            lost = [one for one in more if one.outcome is KeyOutcome.REFUSED]
+            more = (entry for entry in self.manifest.fields.entries() if entry.location)
+            lost = [entry for entry in more if entry.outcome is KeyOutcome.REFUSED]
             return [KeyEntry((), KeyOutcome.REFUSED, self.why), *lost]
         if self.state is ImportState.OTHER:
             return [KeyEntry((), KeyOutcome.IGNORED, "it is no autoscaler")]
@@ -117,11 +117,11 @@ class ImportedManifest:
 
     def settle(self) -> None:
         """Write in the target what is undecided, as the keys of the manifest say."""
-        left = [one for one in self.entries if one.outcome is KeyOutcome.REFUSED]
+        left = [entry for entry in self.entries if entry.outcome is KeyOutcome.REFUSED]
         self.state = ImportState.IN_PART if left else ImportState.IMPORTED
-        target = {key: one for key, one in self.draft.target.items() if key != "undecided"}
+        target = {key: value for key, value in self.draft.target.items() if key != "undecided"}
         if left:
-            target["undecided"] = [_undecided(one) for one in left]
+            target["undecided"] = [_undecided(entry) for entry in left]
         order = [key for key in _TARGET_KEYS if key in target]
         self.draft.target = {key: target[key] for key in (*order, *target)}
 
@@ -147,13 +147,17 @@ class Conversion:
     @property
     def lacks_rules(self) -> bool:
         """Whether metrics need rules of prometheus-adapter, of which there are none."""
-        lost = (entry for one in self.written for entry in one.entries if entry.kind in SERVED)
-        return not self.has_rules and any(one.outcome is KeyOutcome.REFUSED for one in lost)
+        lost = (
+            entry for manifest in self.written for entry in manifest.entries if entry.kind in SERVED
+        )
+        return not self.has_rules and any(
+            manifest.outcome is KeyOutcome.REFUSED for manifest in lost
+        )
 
     @property
     def written(self) -> list[ImportedManifest]:
         """Those that have a target."""
-        return [one for one in self.imported if one.target]
+        return [manifest for manifest in self.imported if manifest.target]
 
 
 def convert(
@@ -171,12 +175,12 @@ def convert(
     result.imported = importer.read_all()
     written = result.written
     if not url:
-        lacking = result.shared.choose_default([one.target for one in written])
+        lacking = result.shared.choose_default([manifest.target for manifest in written])
         if lacking is not None:
             sources = [written[index].manifest for index in lacking]
             result.notes += _unknown_server(result.shared, sources)
-            for one in written:
-                one.settle()
+            for manifest in written:
+                manifest.settle()
     result.notes += filter(None, [importer.not_asked])
     result.resources, problems = resource_queries(importer.rules)
     result.notes += problems
@@ -186,7 +190,7 @@ def convert(
 
 def _unknown_server(shared: SharedSettings, lacking: Sequence[Manifest]) -> list[str]:
     """Have a default server that is still to be written; return what to do for these sources."""
-    names = [f"{one.kind} {one.name}" for one in lacking[:_MOST_NAMED]]
+    names = [f"{manifest.kind} {manifest.name}" for manifest in lacking[:_MOST_NAMED]]
     more = [f"{len(lacking) - _MOST_NAMED} more"] if len(lacking) > _MOST_NAMED else []
     what = f"the Prometheus of {', '.join((*names, *more))}" if shared.servers else "a Prometheus"
     notes = [_NO_URL.format(what)] if lacking or not shared.servers else []
@@ -209,36 +213,37 @@ class _Importer:
         self._manifests = manifests
         self._here = options.namespace or NO_NAMESPACE
         self.documents_of_rules = {
-            id(one): held
-            for one in manifests
-            if one.role is ManifestRole.OTHER and (held := rules_in(one.fields)) is not None
+            id(manifest): held
+            for manifest in manifests
+            if manifest.role is ManifestRole.OTHER
+            and (held := rules_in(manifest.fields)) is not None
         }
         """Rules of prometheus-adapter, by the manifest in which they are."""
         self.rules = merged(self.documents_of_rules.values())
         self.not_asked = ""
         """Why Prometheus is not asked any more."""
         self._authentications = Authentications()
-        for one in manifests:
-            if one.role is ManifestRole.AUTHENTICATION and one.group != KEDA_1:
-                self._authentications.add(one.fields, self._here)
+        for manifest in manifests:
+            if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
+                self._authentications.add(manifest.fields, self._here)
         self._tools = {
-            one.name: f"{tool}, by {one.kind} {one.name},"
-            for one in manifests
-            if (tool := defined_by(one.group, one.kind))
+            manifest.name: f"{tool}, by {manifest.kind} {manifest.name},"
+            for manifest in manifests
+            if (tool := defined_by(manifest.group, manifest.kind))
         }
         """Who serves a metric, by its name, as other documents say."""
         self._scaled_objects = {
-            (one.namespace or self._here, one.name)
-            for one in manifests
-            if one.kind == SCALED_OBJECT and one.group != KEDA_1
+            (manifest.namespace or self._here, manifest.name)
+            for manifest in manifests
+            if manifest.kind == SCALED_OBJECT and manifest.group != KEDA_1
         }
 
     def read_all(self) -> list[ImportedManifest]:
         """Convert all manifests, and account for each of their keys."""
-        imported = [self._read(one) for one in self._manifests]
+        imported = [self._read(manifest) for manifest in self._manifests]
         self._authentications.account()
-        for one in imported:
-            _account_for_the_rest(one)
+        for manifest in imported:
+            _account_for_the_rest(manifest)
         return imported
 
     def _read(self, manifest: Manifest) -> ImportedManifest:

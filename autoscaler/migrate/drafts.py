@@ -78,12 +78,12 @@ class SharedSettings:
             self.queries[name] = query
         if comments:
             said = self.query_comments.setdefault(name, [])
-            said += [one for one in comments if one not in said]
+            said += [comment for comment in comments if comment not in said]
         return name
 
     def server(self, settings: Mapping[str, object], *comments: str) -> str:
         """Add a server with these settings, of which `url` is one; return its name."""
-        known = (name for name, one in self.servers.items() if one == settings)
+        known = (name for name, value in self.servers.items() if value == settings)
         name = next(known, None)
         if name is None:
             label = _label(str(settings.get("url", "")))
@@ -91,7 +91,7 @@ class SharedSettings:
             self.servers[name] = dict(settings)
         if comments:
             said = self.server_comments.setdefault(name, [])
-            said += [one for one in comments if one not in said]
+            said += [comment for comment in comments if comment not in said]
         return name
 
     def choose_default(self, targets: Sequence[dict[str, object]]) -> list[int] | None:

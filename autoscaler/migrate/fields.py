@@ -131,14 +131,14 @@ class Fields:
         location = (*self.location, *keys)
         nearest = (location[:length] for length in range(len(location), -1, -1))
         entries = self._entries.by_location
-        return next((entries[one] for one in nearest if one in entries), None)
+        return next((entries[location] for location in nearest if location in entries), None)
 
     def entries(self) -> list[KeyEntry]:
         """Return all that was said of the document, in the order of its keys."""
         said = self._entries.by_location
-        order = [one for one in _locations(self._held, self.location) if one in said]
+        order = [location for location in _locations(self._held, self.location) if location in said]
         others = said.keys() - set(order)
-        return [said[one] for one in (*sorted(others, key=str), *order)]
+        return [said[other] for other in (*sorted(others, key=str), *order)]
 
     def _say(
         self, keys: tuple[str | int, ...], outcome: KeyOutcome, why: str = "", kind: str = ""

@@ -82,7 +82,10 @@ class GoRegex:
         if 0 in given:
             return [PossibleText(given[0], sure=True)]
         made = islice(_texts(self._tree, given), _MOST_TEXTS)
-        return [one._replace(sure=one.sure and not self._folds) for one in made]
+        return [
+            possible_text._replace(sure=possible_text.sure and not self._folds)
+            for possible_text in made
+        ]
 
 
 def _steps_of(tree: Iterable[tuple[Any, Any]], *, repeated: bool = False) -> int:
@@ -120,7 +123,10 @@ def _choices(  # noqa: C901 - one of each
             bounds = [(of, of) if isinstance(of, int) else of for _, of in value] if known else []
             if all(last - first < _FEW for first, last in bounds):
                 for first, last in bounds:
-                    yield from (PossibleText(chr(one), sure=True) for one in range(first, last + 1))
+                    yield from (
+                        PossibleText(chr(code_point), sure=True)
+                        for code_point in range(first, last + 1)
+                    )
         case "AT":
             yield PossibleText("", sure=True)
         case "SUBPATTERN" if value[0] in given:
@@ -129,7 +135,7 @@ def _choices(  # noqa: C901 - one of each
             yield from _texts(value[3], given)
         case "BRANCH":
             options = [list(islice(_texts(option, given), _MOST_TEXTS)) for option in value[1]]
-            for made in (one for option in options for one in option):
+            for made in (possible_text for option in options for possible_text in option):
                 yield made if all(options) else made._replace(sure=False)
         case "MAX_REPEAT" | "MIN_REPEAT":
             least, _, of = value

@@ -173,7 +173,7 @@ def _metric(reading: _HpaReading, metric: Fields, number: int) -> dict[str, obje
         metric.carried()  # no configuration accepts it, and says why
         return dict(metric.value)
     metric.get("type")
-    of_v2 = not any(source.peek(one) is not None for one in _OLD_KEYS)
+    of_v2 = not any(source.peek(key) is not None for key in _OLD_KEYS)
     if not of_v2 and reading.version in VERSIONS[2:]:
         why = f"{reading.version} refuses a metric like this; it is read as in autoscaling/v2beta1"
         reading.differs(source, why=why, place=("metrics", number))
@@ -254,7 +254,7 @@ def _of_v2(source: Fields) -> dict[str, object]:
 
 def _source(source: Fields, key: str) -> dict[str, object]:
     """Write a source of autoscaling/v2beta1 as autoscaling/v2 has it."""
-    new = {one: source.get(one) for one in ("name", "container") if source.peek(one) is not None}
+    new = {key: source.get(key) for key in ("name", "container") if source.peek(key) is not None}
     if key == "object":
         new["describedObject"] = source.get("target")
     if source.peek("metricName") is not None:

@@ -41,7 +41,7 @@ class ImportReport:
     @property
     def states(self) -> Counter[ImportState]:
         """How many sources came out how; what could not be read is refused."""
-        counted = Counter(one.state for one in self.imported)
+        counted = Counter(manifest.state for manifest in self.imported)
         counted[ImportState.REFUSED] += len(self.unread)
         return counted
 
@@ -56,7 +56,9 @@ class ImportReport:
     @property
     def secrets(self) -> list[SecretValue]:
         """The files that the configuration names."""
-        return list(dict.fromkeys(file for one in self.imported for file in one.draft.secrets))
+        return list(
+            dict.fromkeys(file for manifest in self.imported for file in manifest.draft.secrets)
+        )
 
     @property
     def summary(self) -> str:
@@ -68,7 +70,9 @@ class ImportReport:
         if states[ImportState.REFUSED]:
             parts.append(f"{states[ImportState.REFUSED]} refused")
         text = ", ".join(parts)
-        others = Counter(one.why for one in self.imported if one.state is ImportState.OTHER)
+        others = Counter(
+            manifest.why for manifest in self.imported if manifest.state is ImportState.OTHER
+        )
         if others:
             kinds = [f"{printable(kind, 60)} {n}" for kind, n in others.most_common(_MOST_KINDS)]
             more = ", ..." if len(others) > _MOST_KINDS else ""
@@ -83,10 +87,10 @@ class ImportReport:
         return "\n".join(one_line(line, _LONGEST) for line in self._text_lines())
 
     def _text_lines(self) -> Iterator[str]:
-        for one in self.imported:
-            if one.state not in {ImportState.OTHER, ImportState.REFUSED}:
-                yield self._source(one)
-                yield from self._keys(one) if self.verbose else ()
+        for manifest in self.imported:
+            if manifest.state not in {ImportState.OTHER, ImportState.REFUSED}:
+                yield self._source(manifest)
+                yield from self._keys(manifest) if self.verbose else ()
         for heading, sentences in (
             ("Differences", list(self._sentences(KeyOutcome.DIFFERENT))),
             ("To do", list(self._to_do())),
@@ -94,17 +98,17 @@ class ImportReport:
             yield from [f"{heading}:", *(f"- {text}" for text in sentences)] if sentences else []
         yield self.summary
 
-    def _source(self, one: ImportedManifest) -> str:
-        place = _place(one.manifest.file, self.lines.line(one.manifest))
-        became = f" -> {_target(one)}" if one.target else f": {one.why}"
-        part = ", in part" if one.state is ImportState.IN_PART else ""
-        refused = ": refused" if one.state is ImportState.REFUSED else ""
-        return f"{place}: {_called(one)}{refused}{became}{part}"
+    def _source(self, manifest: ImportedManifest) -> str:
+        place = _place(manifest.manifest.file, self.lines.line(manifest.manifest))
+        became = f" -> {_target(manifest)}" if manifest.target else f": {manifest.why}"
+        part = ", in part" if manifest.state is ImportState.IN_PART else ""
+        refused = ": refused" if manifest.state is ImportState.REFUSED else ""
+        return f"{place}: {_called(manifest)}{refused}{became}{part}"
 
-    def _keys(self, one: ImportedManifest) -> Iterator[str]:
+    def _keys(self, manifest: ImportedManifest) -> Iterator[str]:
         """Yield the keys that are carried over as they are, and those that need no counterpart."""
         groups: dict[tuple[KeyOutcome, str], list[str]] = defaultdict(list)
-        for entry in one.entries:
+        for entry in manifest.entries:
             groups[entry.outcome, entry.why].append(path_of(entry.location) or "all of it")
         for outcome, heading in _HEADINGS.items():
             for (of, why), paths in groups.items():
@@ -114,12 +118,14 @@ class ImportReport:
     def _sentences(self, outcome: KeyOutcome) -> Iterator[str]:
         """Yield what is said of keys, each sentence once with the places of all its keys."""
         found: dict[str, list[str]] = defaultdict(list)
-        for one in self.imported:
-            for entry in one.entries if one.state is not ImportState.OTHER else ():
+        for manifest in self.imported:
+            for entry in manifest.entries if manifest.state is not ImportState.OTHER else ():
                 if entry.outcome is outcome and entry.location:
-                    line = self.lines.line(one.manifest, entry.location)
+                    line = self.lines.line(manifest.manifest, entry.location)
                     kind = f" ({entry.kind})" if entry.kind else ""
-                    place = f"{_place(one.manifest.file, line)}: {path_of(entry.location)}{kind}"
+                    place = (
+                        f"{_place(manifest.manifest.file, line)}: {path_of(entry.location)}{kind}"
+                    )
                     is_refused = outcome is KeyOutcome.REFUSED
                     found[entry.sentence if is_refused else entry.why].append(place)
         for sentence, (first, *others) in found.items():
@@ -128,9 +134,9 @@ class ImportReport:
             yield f"{first}: {sentence}" + (f" (also {', '.join(more)})" if more else "")
 
     def _to_do(self) -> Iterator[str]:
-        for one in self.imported:
-            if one.state is ImportState.REFUSED:
-                yield self._source(one)
+        for manifest in self.imported:
+            if manifest.state is ImportState.REFUSED:
+                yield self._source(manifest)
         for unread in self.unread:
             document = "" if unread.document is None else f"document {unread.document}: "
             yield f"{_place(unread.file, unread.line)}: {document}refused: {unread.why}"
@@ -149,16 +155,16 @@ class ImportReport:
             {
                 "version": _VERSION,
                 "summary": {state.value: self.states[state] for state in ImportState},
-                "sources": [self._document(one) for one in self.imported]
+                "sources": [self._document(manifest) for manifest in self.imported]
                 + [
                     {
-                        "file": one.file,
-                        "document": one.document,
-                        "line": one.line,
+                        "file": unread.file,
+                        "document": unread.document,
+                        "line": unread.line,
                         "outcome": ImportState.REFUSED.value,
-                        "why": one.why,
+                        "why": unread.why,
                     }
-                    for one in self.unread
+                    for unread in self.unread
                 ],
                 "notes": list(self.notes),
                 "failures": list(self.failures),
@@ -167,8 +173,8 @@ class ImportReport:
             indent=2,
         )
 
-    def _document(self, one: ImportedManifest) -> dict[str, Any]:
-        manifest = one.manifest
+    def _document(self, imported: ImportedManifest) -> dict[str, Any]:
+        manifest = imported.manifest
         return {
             "file": manifest.file,
             "document": manifest.document,
@@ -176,9 +182,9 @@ class ImportReport:
             "kind": manifest.kind,
             "namespace": manifest.namespace,
             "name": manifest.name,
-            "outcome": one.state.value,
-            "why": one.why,
-            "target": _target(one) if one.target else None,
+            "outcome": imported.state.value,
+            "why": imported.why,
+            "target": _target(imported) if imported.target else None,
             "keys": [
                 {
                     "path": path_of(entry.location),
@@ -188,7 +194,7 @@ class ImportReport:
                     "value": entry.shown,
                     "why": entry.why,
                 }
-                for entry in one.entries
+                for entry in imported.entries
             ],
         }
 
@@ -197,13 +203,13 @@ def _place(file: str, line: int | None) -> str:
     return file if line is None else f"{file}:{line}"
 
 
-def _called(one: ImportedManifest) -> str:
-    manifest = one.manifest
+def _called(imported: ImportedManifest) -> str:
+    manifest = imported.manifest
     name = "/".join(part for part in (manifest.namespace, manifest.name) if part)
     return f"{manifest.kind or 'document'} {name}".rstrip()
 
 
-def _target(one: ImportedManifest) -> str:
-    reference = one.target.get("scaleTargetRef")
+def _target(manifest: ImportedManifest) -> str:
+    reference = manifest.target.get("scaleTargetRef")
     parts = reference if isinstance(reference, dict) else {}
-    return f"{one.target.get('namespace')}/{parts.get('kind')}/{parts.get('name')}"
+    return f"{manifest.target.get('namespace')}/{parts.get('kind')}/{parts.get('name')}"

@@ -86,7 +86,7 @@ class _Import:
             verbose=self._options.verbose,
         )
         self._tell(report, written)
-        if self._failures or any(one.document is None for one in report.unread):
+        if self._failures or any(unread.document is None for unread in report.unread):
             return 1
         return 0 if written and report.is_whole else _LOST
 
@@ -105,7 +105,8 @@ class _Import:
             (self._cluster.adapter_rules() if not rules.manifests else (), rules.manifests),
         ):
             into += [
-                Manifest(Fields(one), _CLUSTER, number) for number, one in enumerate(listed, 1)
+                Manifest(Fields(fields), _CLUSTER, number)
+                for number, fields in enumerate(listed, 1)
             ]
 
     def _finder(self, stack: ExitStack) -> FindSeries | None:
@@ -163,8 +164,8 @@ class _Import:
 
 def _leave_out_defaults(conversion: Conversion) -> None:
     """Leave out what a person would not write, as an API server fills it in."""
-    for one in conversion.written:
-        target = one.target
+    for manifest in conversion.written:
+        target = manifest.target
         if target.get("minReplicas") == 1:
             del target["minReplicas"]
         if "behavior" in target:
@@ -179,9 +180,9 @@ def _leave_out_defaults(conversion: Conversion) -> None:
 
 def _refuse_what_is_not_valid(conversion: Conversion, folder: Path) -> None:
     """Refuse what no configuration accepts, and the API server neither, with its sentence."""
-    for one in conversion.written:
-        for problem in _problems(conversion, [one], folder):
-            _take(one, problem)
+    for manifest in conversion.written:
+        for problem in _problems(conversion, [manifest], folder):
+            _take(manifest, problem)
     # What several targets together break, such as two of one workload.
     for _ in range(_MOST_ROUNDS):
         written, refused = conversion.written, False
@@ -197,25 +198,25 @@ def _refuse_what_is_not_valid(conversion: Conversion, folder: Path) -> None:
             return
 
 
-def _take(one: ImportedManifest, problem: Problem) -> None:
+def _take(manifest: ImportedManifest, problem: Problem) -> None:
     location = _location(problem.path)
     if location[:1] != ("targets",):
-        one.refuse(f"{problem.path}: {_sentence(problem)}")
+        manifest.refuse(f"{problem.path}: {_sentence(problem)}")
         return
     above = "metadata" if location[2:] == ("namespace",) else "spec"
     place: Location = (above, *location[2:])
-    while place and child(one.manifest.fields.value, *place) is None:
+    while place and child(manifest.manifest.fields.value, *place) is None:
         place = place[:-1]
-    if one.state is ImportState.IMPORTED:
+    if manifest.state is ImportState.IMPORTED:
         key = path_of(location[2:])
-        one.refuse(f"{key}: {_sentence(problem)}" if key else _sentence(problem))
-    elif one.state is ImportState.IN_PART and not _is_undecided(one, place):
-        one.leave(place, _sentence(problem))
+        manifest.refuse(f"{key}: {_sentence(problem)}" if key else _sentence(problem))
+    elif manifest.state is ImportState.IN_PART and not _is_undecided(manifest, place):
+        manifest.leave(place, _sentence(problem))
 
 
-def _is_undecided(one: ImportedManifest, place: Location) -> bool:
+def _is_undecided(manifest: ImportedManifest, place: Location) -> bool:
     """Return whether a key, or one within it or around it, is undecided anyway."""
-    left = [entry.location for entry in one.entries if entry.outcome.value == "refused"]
+    left = [entry.location for entry in manifest.entries if entry.outcome.value == "refused"]
     return any(at[: len(place)] == place or place[: len(at)] == at for at in left)
 
 
@@ -241,7 +242,8 @@ def _problems(
     """Check targets as the daemon would, but for what is undecided and for files of secrets."""
     document = configuration_of(conversion, written).document
     without = [
-        {key: value for key, value in one.target.items() if key != "undecided"} for one in written
+        {key: value for key, value in manifest.target.items() if key != "undecided"}
+        for manifest in written
     ]
     content = as_yaml({**document, "targets": without}).encode()
     path = folder / _NAME_OF_NONE
@@ -249,7 +251,7 @@ def _problems(
     try:
         load(path, namespace_or_anywhere, content)
     except ConfigError as error:
-        return [one for one in error.problems if one.path not in missing]
+        return [problem for problem in error.problems if problem.path not in missing]
     return []
 
 

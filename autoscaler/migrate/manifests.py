@@ -234,8 +234,8 @@ class ImportSources:
             return
         if value is None:
             return
-        for at, one in within(value):
-            manifest = Manifest(Fields(one), shown, number, part, before, at)
+        for at, item in within(value):
+            manifest = Manifest(Fields(item), shown, number, part, before, at)
             for location, _, why in faults:
                 if location[: len(at)] == at:
                     manifest.fields.refused(*location[len(at) :], why=why)
@@ -245,7 +245,7 @@ class ImportSources:
 def _within(folder: Path) -> Iterator[Path]:
     """Yield the files of a folder and of those in it, by name; hidden ones are left out."""
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         for name in sorted(names):
             if Path(name).suffix.lower() in _SUFFIXES and not name.startswith("."):
                 yield Path(place, name)
@@ -348,9 +348,9 @@ class ClusterManifests:
 
     def autoscalers(self) -> Iterator[JsonObject]:
         """Yield HorizontalPodAutoscalers but those that KEDA made, and what KEDA keeps."""
-        for one in COLLECTIONS:
-            namespace = self._namespace if one.namespaced else ""
-            for item in self._listed(one, namespace):
+        for collection in COLLECTIONS:
+            namespace = self._namespace if collection.namespaced else ""
+            for item in self._listed(collection, namespace):
                 if not _is_of_keda(item):
                     yield item
 
@@ -390,7 +390,7 @@ class ClusterManifests:
             return self._api.get(path, deadline, more)
 
         def add(page: list[JsonObject]) -> None:
-            items.extend({"apiVersion": of.group_version, "kind": of.kind, **one} for one in page)
+            items.extend({"apiVersion": of.group_version, "kind": of.kind, **item} for item in page)
 
         try:
             answer = read_list(get, add, query, _PAGE)

@@ -82,7 +82,7 @@ class ReplacedAutoscalers:
         if isinstance(scaled_objects, Failure):
             # Without KEDA there are none; who may not list them may have none.
             if scaled_objects.status != _NOT_FOUND and any(
-                scaled_object_of(one["metadata"]) for one in autoscalers
+                scaled_object_of(autoscaler["metadata"]) for autoscaler in autoscalers
             ):
                 return scaled_objects
             scaled_objects = ()
@@ -172,8 +172,8 @@ class ReplacedAutoscalers:
 
         def add(items: list[JsonObject]) -> None:
             # Items of a list have neither of the two.
-            whole = ({**one, "apiVersion": _VERSIONS[kind], "kind": kind} for one in items)
-            found.extend(one for one in whole if self.controls(one))
+            whole = ({**item, "apiVersion": _VERSIONS[kind], "kind": kind} for item in items)
+            found.extend(item for item in whole if self.controls(item))
 
         deadline = _deadline()
         path = self._path(kind)
@@ -189,15 +189,15 @@ class ReplacedAutoscalers:
 
 def as_manifest(other: JsonObject) -> JsonObject:
     """Return what can be applied again: the object without what the API server adds."""
-    metadata = {key: one for key, one in other["metadata"].items() if key not in _OF_THE_SERVER}
-    rest = {key: one for key, one in other.items() if key not in {"metadata", "status"}}
+    metadata = {key: value for key, value in other["metadata"].items() if key not in _OF_THE_SERVER}
+    rest = {key: value for key, value in other.items() if key not in {"metadata", "status"}}
     return {"apiVersion": other["apiVersion"], "kind": other["kind"], "metadata": metadata, **rest}
 
 
-def is_same(one: JsonObject, other: JsonObject) -> bool:
+def is_same(document: JsonObject, other: JsonObject) -> bool:
     """Return whether two readings are of one object that nobody has edited in between."""
-    same_uid = one["metadata"]["uid"] == other["metadata"]["uid"]
-    return same_uid and as_manifest(one) == as_manifest(other)
+    same_uid = document["metadata"]["uid"] == other["metadata"]["uid"]
+    return same_uid and as_manifest(document) == as_manifest(other)
 
 
 def may_sleep(scaled_object: JsonObject) -> bool:
@@ -297,7 +297,9 @@ def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
         return ShadowVerdict(None, f"how far it agrees with what scales now is not known: {error}")
     (found,) = told
     sentence = printable(found.message, LONGEST_SENTENCE)
-    differ = tuple(printable(field_text(one), LONGEST_SENTENCE) for one in found.differences)
+    differ = tuple(
+        printable(field_text(difference), LONGEST_SENTENCE) for difference in found.differences
+    )
     if found.verdict in {READY, EARLY}:
         return ShadowVerdict(agrees=True, sentence=sentence, differences=differ)
     if found.verdict == NOT_COMPARED:
@@ -482,7 +484,7 @@ class Move:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise CommandError(f"{self.saved} cannot be read: {why}") from None
-        value: Any = next((one.value for one in islice(documents(content), 1)), None)
+        value: Any = next((document.value for document in islice(documents(content), 1)), None)
         with suppress(*MALFORMED):
             manifest = as_manifest(value)
             here = manifest["metadata"].get("namespace", self.target.namespace)

@@ -52,7 +52,7 @@ def has(tree: Node, label: str) -> bool:
 
 def has_more(tree: Node, labels: Collection[str | None]) -> bool:
     """Return whether the series of the answer may have labels other than these."""
-    named = {one for node in nodes_of(tree) for one in getattr(node, "labels", ())}
+    named = {label for node in nodes_of(tree) for label in getattr(node, "labels", ())}
     return any(has(tree, label) for label in (*(named - {*labels}), "of any other name"))
 
 
@@ -89,7 +89,7 @@ def keeping(promql: str, labels: Sequence[str]) -> str | None:
     for node in nodes_of(parse(promql)):
         match node:
             case Call(name, arguments):
-                texts = {one.text for one in arguments if isinstance(one, Literal)}
+                texts = {argument.text for argument in arguments if isinstance(argument, Literal)}
                 worded = name in _WORDED and not texts.isdisjoint(labels)
                 if worded or name in _WITHOUT_LABELS - {"time", "pi"}:
                     return None

@@ -101,7 +101,7 @@ class BuiltTarget:
     def named_loads(self) -> Iterator[tuple[str, MetricLoad]]:
         """Yield the name of each metric, and its load."""
         metrics = self.target.rules.target.spec.metrics
-        yield from zip((one.name for one in metrics), self.target.loads, strict=True)
+        yield from zip((metric.name for metric in metrics), self.target.loads, strict=True)
 
 
 def built(
@@ -139,7 +139,7 @@ class _TargetBuilder:
     def workload(self) -> SimulatedWorkload:
         target, data = self.target, self.data
         stated = list(_of_target(self.assumptions.workloads, target))
-        replicas = _first(one.replicas for one in stated)
+        replicas = _first(assumption.replicas for assumption in stated)
         if replicas is None:
             replicas = data.replicas(target)
         if replicas is None:
@@ -152,7 +152,7 @@ class _TargetBuilder:
             raise BuildError(
                 f"it begins with {replicas:,} replicas; {MOST_PODS:,} can be simulated"
             )
-        ready = _first(one.ready_after for one in stated)
+        ready = _first(assumption.ready_after for assumption in stated)
         if ready is None:
             ready = data.ready_seconds(target)
         if ready is None:
@@ -164,7 +164,10 @@ class _TargetBuilder:
         return SimulatedWorkload(name, self.begin, replicas, ready, requests)
 
     def _requests(self, stated: Sequence[WorkloadAssumption]) -> PodRequests:
-        texts, metrics = _first(one.requests for one in stated), self.target.spec.metrics
+        texts, metrics = (
+            _first(assumption.requests for assumption in stated),
+            self.target.spec.metrics,
+        )
         of_containers = {metric.container for metric in metrics if metric.container} or {_CONTAINER}
         own = _ONE_CORE
         if texts is not None:
@@ -182,11 +185,11 @@ class _TargetBuilder:
         target, data = self.target, self.data
         metric, query = target.spec.metrics[number], target.queries[number]
         name, stated = metric.name, stated_loads(self.assumptions, target, metric)
-        model_name = _first(one.model for one in stated)
+        model_name = _first(assumption.model for assumption in stated)
         model = default_model(metric) if model_name is None else LoadModel(model_name)
         if model is LoadModel.QUEUE:
             return self._queue(number, stated)
-        capacity = _first(one.capacity for one in stated)
+        capacity = _first(assumption.capacity for assumption in stated)
         limit = None if capacity is None else units(capacity)
         per_pod = limit or target_per_pod(metric, workload)
         if per_pod is None:
@@ -207,8 +210,8 @@ class _TargetBuilder:
     def _queue(self, number: int, stated: Sequence[LoadAssumption]) -> QueueLoad:
         target = self.target
         metric, query = target.spec.metrics[number], target.queries[number]
-        arrivals = _first(one.arrivals for one in stated)
-        served, name = _first(one.served_per_pod for one in stated), metric.name
+        arrivals = _first(assumption.arrivals for assumption in stated)
+        served, name = _first(assumption.served_per_pod for assumption in stated), metric.name
         if arrivals is None or served is None or metric.of_pods:
             why = "state arrivals (PromQL, per second) and servedPerPod (per second)"
             why = "it is of each pod" if metric.of_pods else why
@@ -228,7 +231,7 @@ def _length(data: ReplayData, target: Target, number: int, begin: float) -> floa
         answer = data.reading(target, number)(begin)
     except BuildError:
         return 0.0
-    values = [one.value for one in answer.series] if isinstance(answer, QueryResult) else []
+    values = [series.value for series in answer.series] if isinstance(answer, QueryResult) else []
     return max(sum(values), 0.0) if all(map(math.isfinite, values)) else 0.0
 
 
@@ -237,7 +240,11 @@ def stated_loads(
 ) -> list[LoadAssumption]:
     """Return what is stated of a metric of a target; the first one counts for each key."""
     name = metric.name
-    return [one for one in _of_target(assumptions.loads, target) if fnmatchcase(name, one.metric)]
+    return [
+        assumption
+        for assumption in _of_target(assumptions.loads, target)
+        if fnmatchcase(name, assumption.metric)
+    ]
 
 
 def unmatched(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[tuple[str, str]]:
@@ -256,7 +263,7 @@ def unmatched(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[t
 
 def stated_replicas(assumptions: Assumptions, target: Target) -> int | None:
     """Return the count of a target that is stated; None if none is."""
-    return _first(one.replicas for one in _of_target(assumptions.workloads, target))
+    return _first(assumption.replicas for assumption in _of_target(assumptions.workloads, target))
 
 
 _A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
@@ -264,7 +271,7 @@ _A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
 
 def _of_target(stated: Iterable[_A], target: Target) -> Iterator[_A]:
     """Yield what is stated of a target."""
-    return (one for one in stated if is_called(target, one.target))
+    return (assumption for assumption in stated if is_called(target, assumption.target))
 
 
 def is_called(target: Target, pattern: str) -> bool:

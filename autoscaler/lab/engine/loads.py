@@ -53,8 +53,8 @@ def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | N
 
 def requested_by_pod(metric: MetricSpec, requests: PodRequests) -> float | None:
     """Return what one pod, or its container, requests of the metric's resource, in units."""
-    containers = [one for one in requests.counted if metric.container in {None, one.name}]
-    return sum(one.requests.get(metric.name, 0) for one in containers) / _NANO or None
+    containers = [series for series in requests.counted if metric.container in {None, series.name}]
+    return sum(container.requests.get(metric.name, 0) for container in containers) / _NANO or None
 
 
 class MetricLoad(ABC):
@@ -330,9 +330,9 @@ def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str
         return {}
     selector, described = metric.selector or LabelSelector(), metric.described_object
     labels = {**dict(selector.match_labels), **dict(query.series_labels)}
-    for one in selector.match_expressions:
-        if one.operator in {Operator.IN, Operator.EXISTS}:
-            labels.setdefault(one.key, one.values[0] if one.values else "any")
+    for expression in selector.match_expressions:
+        if expression.operator in {Operator.IN, Operator.EXISTS}:
+            labels.setdefault(expression.key, expression.values[0] if expression.values else "any")
     if described is not None:
         labels[query.labels.namespace] = namespace
         if described.kind != "Namespace" or described.group:

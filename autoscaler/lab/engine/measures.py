@@ -81,7 +81,7 @@ class _Sums:
 
     def since(self, before: "_Sums") -> "_Sums":
         """Return what was added since."""
-        return _Sums(*(getattr(self, one) - getattr(before, one) for one in self.__slots__))
+        return _Sums(*(getattr(self, slot) - getattr(before, slot) for slot in self.__slots__))
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class _Peak:
 
     def with_other(self, other: "_Peak") -> "_Peak":
         """Return the worst of both."""
-        return _Peak(*(max(getattr(self, one), getattr(other, one)) for one in self.__slots__))
+        return _Peak(*(max(getattr(self, slot), getattr(other, slot)) for slot in self.__slots__))
 
 
 class Score:
@@ -282,7 +282,7 @@ def compared_days(
 
 
 def _value_of(field: str) -> Callable[[Measures], tuple[float, ...]]:
-    return lambda one: (getattr(one, field),)
+    return lambda measures: (getattr(measures, field),)
 
 
 def counted_days(
@@ -292,12 +292,12 @@ def counted_days(
 ) -> DayCounts:
     """Count the days of which the second's key is less, or more; days cut short are left out."""
     pairs = [
-        (key(one), key(other))
-        for one, other in zip(first, second, strict=False)
-        if min(one.scored_seconds, other.scored_seconds) >= _SHORTEST_DAY * A_DAY
+        (key(finding), key(other))
+        for finding, other in zip(first, second, strict=False)
+        if min(finding.scored_seconds, other.scored_seconds) >= _SHORTEST_DAY * A_DAY
     ]
-    better = sum(other < one for one, other in pairs)
-    return DayCounts(len(pairs), better, sum(other > one for one, other in pairs))
+    better = sum(other < pair for pair, other in pairs)
+    return DayCounts(len(pairs), better, sum(other > pair for pair, other in pairs))
 
 
 def sign_test(better: int, worse: int) -> float:
@@ -312,14 +312,14 @@ def total(measures: Iterable[Measures]) -> Measures:
     every = list(measures)
     values: dict[str, float] = {}
     for name in Measures.model_fields:
-        known = [one for one in every if getattr(one, name) is not None]
+        known = [measure for measure in every if getattr(measure, name) is not None]
         if not known:
             continue
         if name in _SHARES:
-            weighted = sum(getattr(one, name) * one.scored_seconds for one in known)
-            values[name] = weighted / sum(one.scored_seconds for one in known)
+            weighted = sum(getattr(measures, name) * measures.scored_seconds for measures in known)
+            values[name] = weighted / sum(measures.scored_seconds for measures in known)
         else:
-            numbers = [getattr(one, name) for one in known]
+            numbers = [getattr(measures, name) for measures in known]
             values[name] = max(numbers) if name in _EXTREMES else sum(numbers)
     return Measures.model_validate(values)
 

@@ -57,9 +57,9 @@ class ReplayPlan:
         """Return by target and metric what one pod takes here."""
         targets, _ = self.build(range(len(self.targets)))
         return {
-            (one.target.key, name): load.per_pod
-            for one in targets
-            for name, load in one.named_loads()
+            (target.target.key, name): load.per_pod
+            for target in targets
+            for name, load in target.named_loads()
             if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
         }
 
@@ -68,14 +68,14 @@ class ReplayPlan:
         found, refused, begin = [], [], self.begin - self.warm_up
         for target in (self.targets[number] for number in numbers):
             try:
-                one = built(target, self.flags, self.data, self.assumptions, begin)
+                target_built = built(target, self.flags, self.data, self.assumptions, begin)
             except BuildError as error:
                 refused.append(f"{target.key}: {error}")
                 continue
-            for name, load in one.named_loads():
+            for name, load in target_built.named_loads():
                 if isinstance(load, RecordedLoad | SharedLoad):
                     load.per_pod = self.per_pod.get((target.key, name), load.per_pod)
-            found.append(one)
+            found.append(target_built)
         return found, tuple(refused)
 
 
@@ -103,8 +103,8 @@ def reach(target: Target, flags: Flags) -> float:
     """Return how far back the decisions of a target look, in seconds (semantics 4)."""
     behavior, spec = target.spec.behavior, target.spec
     rules = () if behavior is None else (behavior.scale_up, behavior.scale_down)
-    periods = [policy.period_seconds for one in rules for policy in one.policies]
-    windows = [one.stabilization_window_seconds or 0 for one in rules]
+    periods = [policy.period_seconds for rule in rules for policy in rule.policies]
+    windows = [rule.stabilization_window_seconds or 0 for rule in rules]
     longest = max([down_window(spec.behavior, flags), *periods, *windows])
     periods_of_grid = -(-min(longest, LONGEST_WINDOW_SECONDS) // target.sync_period) + 1
     return periods_of_grid * target.sync_period
@@ -148,7 +148,7 @@ def _replay_part(
     begin, end = plan.begin, plan.end
     most_reasons = _MOST_REASONS // max(len(targets), 1)
     watcher = OutcomeWatcher(begin, end, explain, min(most_reasons, MOST_PARTS))
-    world = World([one.target for one in targets], watcher, plan.breaker)
+    world = World([target.target for target in targets], watcher, plan.breaker)
     until, usual = begin, gc.get_threshold()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *usual[1:])
     try:
@@ -164,14 +164,14 @@ def _replay_part(
         begin,
         end,
         tuple(watcher.outcomes()),
-        models={one.target.key: _models(one) for one in targets},
-        assumed={one.target.key: tuple(one.assumed) for one in targets if one.assumed},
+        models={target.target.key: _models(target) for target in targets},
+        assumed={target.target.key: tuple(target.assumed) for target in targets if target.assumed},
         refused=refused,
     )
 
 
-def _models(one: BuiltTarget) -> tuple[tuple[str, str], ...]:
-    return tuple((name, load.model.value) for name, load in one.named_loads())
+def _models(target: BuiltTarget) -> tuple[tuple[str, str], ...]:
+    return tuple((name, load.model.value) for name, load in target.named_loads())
 
 
 # -- processes -------------------------------------------------------------------------------------
@@ -186,7 +186,9 @@ def _gathered(ends: Sequence[tuple[Any, Connection]], tell: Callable[[], object]
             try:
                 waiting = [end for number, (_, end) in enumerate(ends) if number not in results]
                 for end in wait(waiting, _POLL_SECONDS):
-                    number = next(at for at, (_, one) in enumerate(ends) if one is end)
+                    number = next(
+                        at for at, (_, end_of_part) in enumerate(ends) if end_of_part is end
+                    )
                     result = ends[number][1].recv()
                     if isinstance(result, Exception):
                         raise result
@@ -245,7 +247,7 @@ def _merged(parts: Sequence[Replay]) -> Replay:
     return Replay(
         parts[0].begin,
         min(part.end for part in parts),
-        tuple(sorted(outcomes, key=lambda one: one.key)),
+        tuple(sorted(outcomes, key=lambda outcome: outcome.key)),
         {key: value for part in parts for key, value in part.models.items()},
         {key: value for part in parts for key, value in part.assumed.items()},
         tuple(sentence for part in parts for sentence in part.refused),

@@ -119,8 +119,10 @@ class StatedData(ReplayData):
         if metric.of_pods:
             own = {query.labels.namespace: target.namespace}
             series = [
-                one if one.labels is None else one._replace(labels={**own, **one.labels})
-                for one in series
+                samples
+                if samples.labels is None
+                else samples._replace(labels={**own, **samples.labels})
+                for samples in series
             ]
         return self._answers(series, labels)
 
@@ -147,7 +149,9 @@ class StatedData(ReplayData):
     def is_by_pod(self, target: Target, number: int) -> bool:
         """Return whether series of single pods are stated of a metric."""
         series = self.of_metrics.get((target.key, number), ())
-        return target.spec.metrics[number].of_pods and any(one.labels is not None for one in series)
+        return target.spec.metrics[number].of_pods and any(
+            samples.labels is not None for samples in series
+        )
 
     @override
     def replicas(self, target: Target) -> int | None:

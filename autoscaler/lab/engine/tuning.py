@@ -203,9 +203,11 @@ def _pods(pods: int, seconds: int) -> ScalingPolicy:
 # -- which is better -------------------------------------------------------------------------------
 
 
-def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
+def dominates(number: Sequence[float], other: Sequence[float]) -> bool:
     """Return whether one is no worse in anything and better in something; less is better."""
-    return one != other and all(first <= second for first, second in zip(one, other, strict=True))
+    return number != other and all(
+        first <= second for first, second in zip(number, other, strict=True)
+    )
 
 
 def on_front(
@@ -224,7 +226,7 @@ def on_front(
 
 def best(candidates: Sequence[Candidate], preference: Preference, days: slice) -> Candidate:
     """Return the one that is preferred by some days; of equal ones the first."""
-    return min(candidates, key=lambda one: preference.key(total(one.days[days])))
+    return min(candidates, key=lambda candidate: preference.key(total(candidate.days[days])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,9 @@ class _SimulatedPod:
 
 def requests_of(containers: Mapping[str, Mapping[str, int]]) -> PodRequests:
     """Return the requests of pods with these containers: nano-units by resource name."""
-    return PodRequests(tuple(ContainerRequests(name, one) for name, one in containers.items()))
+    return PodRequests(
+        tuple(ContainerRequests(name, container) for name, container in containers.items())
+    )
 
 
 @dataclass(slots=True)

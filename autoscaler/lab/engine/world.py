@@ -229,14 +229,14 @@ class SimulatedTarget:
         return answers
 
 
-def joined(one: Answer, other: Answer) -> Answer:
+def joined(answer: Answer, other: Answer) -> Answer:
     """Return one answer of two; each series once."""
-    if isinstance(one, QueryFailure):
-        return one
+    if isinstance(answer, QueryFailure):
+        return answer
     if isinstance(other, QueryFailure):
         return other
-    more = [series for series in other.series if series not in one.series]
-    return QueryResult([*one.series, *more], one.warnings or other.warnings)
+    more = [series for series in other.series if series not in answer.series]
+    return QueryResult([*answer.series, *more], answer.warnings or other.warnings)
 
 
 class World:
@@ -348,7 +348,9 @@ def _servers_of(
     servers: dict[str, ServerCount] = {}
     if breaker is None:
         return servers
-    for target in (one.rules.target for one in targets if not one.rules.target.in_shadow):
+    for target in (
+        simulated.rules.target for simulated in targets if not simulated.rules.target.in_shadow
+    ):
         for name in {query.server for query in target.count_queries}:
             server = servers.setdefault(name, ServerCount(name, breaker))
             server.targets[target.key] = target

@@ -265,8 +265,8 @@ class FileData(ReplayData):
     def span(self) -> tuple[float, float]:
         """Return the first instant of all files, and the last one with the step that it holds."""
         every = self._files.values()
-        last = max(one.times[-1] + one.step for one in every)
-        return min(one.times[0] for one in every), last
+        last = max(file.times[-1] + file.step for file in every)
+        return min(file.times[0] for file in every), last
 
     def _of_metrics(self, target: Target) -> Iterator[Samples]:
         for metric, query in zip(target.spec.metrics, target.queries, strict=True):
@@ -297,7 +297,7 @@ def _labelled(answers: Answers, labels: Mapping[str, str]) -> Answers:
         found = answers(instant)
         if isinstance(found, QueryFailure) or not labels:
             return found
-        series = [Series(labels, one.value, one.timestamp) for one in found.series]
+        series = [Series(labels, sample.value, sample.timestamp) for sample in found.series]
         return QueryResult(series, found.warnings)
 
     return answer

@@ -93,7 +93,7 @@ def narrowed(promql: str, *matchers: Matcher) -> str | None:
     """
     if len(promql) > LONGEST:
         return None
-    labels, listed = {one.label for one in matchers}, ",".join(map(str, matchers))
+    labels, listed = {matcher.label for matcher in matchers}, ",".join(map(str, matchers))
     insertions: list[tuple[int, str]] = []
     for node in nodes_of(read_promql(promql)):
         match node:
@@ -118,18 +118,18 @@ def totals_of(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix
     query, pattern = target.queries[number], re.compile(pods_of(target))
     at: dict[int, list[Series]] = defaultdict(list)
     labels = query.labels
-    for one in matrix.series:
-        name = one.labels.get(labels.pod, "")
-        if one.labels.get(labels.namespace) == target.namespace and pattern.fullmatch(name):
-            for instant, value in _samples(one):
-                at[instant].append(Series(one.labels, value, grid.at(instant)))
+    for series in matrix.series:
+        name = series.labels.get(labels.pod, "")
+        if series.labels.get(labels.namespace) == target.namespace and pattern.fullmatch(name):
+            for instant, value in _samples(series):
+                at[instant].append(Series(series.labels, value, grid.at(instant)))
     instants = sorted(at)
-    totals = [_total(target, number, at[one], grid.at(one)) for one in instants]
+    totals = [_total(target, number, at[instant], grid.at(instant)) for instant in instants]
     runs = runs_of(instants)
     return Matrix(
         [
-            MatrixSeries(VALUE, runs, array("d", [one.value for one in totals])),
-            MatrixSeries(PODS, runs, array("d", [one.pods for one in totals])),
+            MatrixSeries(VALUE, runs, array("d", [total.value for total in totals])),
+            MatrixSeries(PODS, runs, array("d", [total.pods for total in totals])),
         ]
         if runs
         else [],
@@ -139,13 +139,13 @@ def totals_of(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix
 
 def _total(target: Target, number: int, series: list[Series], now: float) -> Total:
     metric, query = target.spec.metrics[number], target.queries[number]
-    names = dict.fromkeys(one.labels[query.labels.pod] for one in series)
+    names = dict.fromkeys(sample.labels[query.labels.pod] for sample in series)
     pods = [_pod(name) for name in names]
     reading = read(metric, query, QueryResult(series), target.namespace, pods, now)
     if not isinstance(reading, PodSamples) or reading.dropped:
         return Total(math.nan, len(names))
     samples = reading.samples.values()
-    return Total(sum(one.milli for one in samples) / 1000, len(samples))
+    return Total(sum(sample.milli for sample in samples) / 1000, len(samples))
 
 
 def _pod(name: str) -> Pod:

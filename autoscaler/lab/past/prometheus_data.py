@@ -94,7 +94,7 @@ def scan_of(
         if matrix.warnings:
             scan.partial[matrix.warnings[0]] += part.end - part.begin
         # How many pods there are is no value of the metric.
-        for series in (one for one in matrix.series if one.labels != PODS):
+        for series in (candidate for candidate in matrix.series if candidate.labels != PODS):
             _take(scan, series)
         _count_series(scan, matrix)
     return scan
@@ -186,7 +186,7 @@ class ScannedQuery:
             isinstance(n, Call) and n.name in _RATES for n in nodes
         ):
             return False
-        names = [one.name for one in selectors_of(self.asked.promql)]
+        names = [selector.name for selector in selectors_of(self.asked.promql)]
         named = any(name.endswith(_OF_COUNTERS) for name in names)
         most_falls = scan.steps / 100 if named else 0
         return scan.rises >= scan.steps / 3 and scan.falls <= most_falls
@@ -280,7 +280,7 @@ class PrometheusData(ReplayData):
         fetched = self.of_use.get(f"{use} {target.key}")
         for _, matrix in () if fetched is None else fetched.matrices():
             if isinstance(matrix, Matrix):
-                for series in sorted(matrix.series, key=lambda one: one.runs[0]):
+                for series in sorted(matrix.series, key=lambda candidate: candidate.runs[0]):
                     yield series, series.values[0]
 
 
@@ -298,16 +298,16 @@ def selected(metric: MetricSpec, query: Query, matrix: Matrix) -> Matrix:
     if described is None:
         if selector is None or selector.empty:
             return matrix
-        kept = [one for one in matrix.series if selector.matches(one.labels)]
+        kept = [series for series in matrix.series if selector.matches(series.labels)]
         return Matrix(kept, matrix.warnings)
     namespace = query.labels.namespace
     if described.kind == "Namespace" and not described.group:
         return matrix
     label = described.kind.lower()
-    kept = [one for one in matrix.series if one.labels.get(label) == described.name]
+    kept = [series for series in matrix.series if series.labels.get(label) == described.name]
     # Whether any series has the label of a namespace makes a difference, too.
-    other = next((one for one in matrix.series if namespace in one.labels), None)
-    if other is not None and not any(namespace in one.labels for one in kept):
+    other = next((series for series in matrix.series if namespace in series.labels), None)
+    if other is not None and not any(namespace in series.labels for series in kept):
         kept.append(other)
     return Matrix(kept, matrix.warnings)
 
@@ -344,7 +344,7 @@ def prometheus_data(
         except OSError as error:
             raise CommandError(f"what was asked of Prometheus cannot be kept: {error}") from None
         scanned = list(_scanned(targets, wanted, fetched))
-        of_use = {name: one for (_, name), one in fetched.items() if name}
+        of_use = {name: value for (_, name), value in fetched.items() if name}
         told = (*_told_of_pods(wanted), *_told_of_queries(scanned))
         yield PrometheusData(time, fetched, of_use, told)
 
@@ -412,7 +412,7 @@ def _told_of_pods(wanted: NeedCollector) -> Iterator[str]:
 
 def _told_of_queries(scanned: Sequence[ScannedQuery]) -> list[str]:
     """Return what is odd about queries.  Raises CommandError if none of them has any data."""
-    told = sentences_of((one, finding) for one in scanned for finding in one.findings())
-    if scanned and not any(one.scan.samples for one in scanned):
+    told = sentences_of((query, finding) for query in scanned for finding in query.findings())
+    if scanned and not any(query.scan.samples for query in scanned):
         raise CommandError("\n".join(("there are no data to replay with:", *told)))
     return told

@@ -122,7 +122,7 @@ def _pieces(part: RangeRequest, count: int) -> list[RangeRequest]:
     """Return so many pieces of a part, the last one first."""
     size = -(-(part.end - part.begin) // count)
     begins = range(part.begin, part.end, size)
-    pieces = [replace(part, begin=one, end=min(one + size, part.end)) for one in begins]
+    pieces = [replace(part, begin=begin, end=min(begin + size, part.end)) for begin in begins]
     return pieces[::-1]
 
 
@@ -177,7 +177,7 @@ class FetchedRange:
             if isinstance(matrix, QueryFailure):
                 yield AnswerChunk(begin, end, matrix)
                 continue
-            series = [_recorded(one, time, first) for one in selects(matrix).series]
+            series = [_recorded(samples, time, first) for samples in selects(matrix).series]
             yield AnswerChunk(begin, end, series, matrix.warnings)
 
 
@@ -210,7 +210,7 @@ class RangeFetcher:
             self._ask(*hole, found)
         progress(len(holes), len(holes))
         for parts in found.values():
-            parts.sort(key=lambda one: one.begin)
+            parts.sort(key=lambda part: part.begin)
         return {
             (need.query, use.name): FetchedRange(key, tuple(found[key]))
             for need in needs
@@ -233,7 +233,7 @@ class RangeFetcher:
                 for key in keys
             ]
             holes = [_holes(parts, begin, end) for parts in kept]
-            if any(one != holes[0] for one in holes):
+            if any(hole != holes[0] for hole in holes):
                 # What was asked for one use is asked again with that for the others.
                 kept, holes = [], [[(begin, end)]]
             for key, parts in zip(keys, kept, strict=False):
@@ -272,7 +272,10 @@ class RangeFetcher:
 def parts_of(grid: Grid, begin: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield a range in parts, which begin at the same instants whatever range is asked."""
     most = grid.step * MOST_POINTS / 1000
-    seconds = max((one for one in _PART_SECONDS if one <= most), default=_PART_SECONDS[0])
+    seconds = max(
+        (seconds_of_part for seconds_of_part in _PART_SECONDS if seconds_of_part <= most),
+        default=_PART_SECONDS[0],
+    )
     while begin < end:
         following = (grid.at(begin) // seconds + 1) * seconds
         until = min(max(grid.first_from(following), begin + 1), end)
@@ -282,8 +285,8 @@ def parts_of(grid: Grid, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _holes(parts: Sequence[StoredPart], begin: int, end: int) -> list[tuple[int, int]]:
     holes = []
-    for one in parts:
-        if begin < one.begin:
-            holes.append((begin, one.begin))
-        begin = one.end
+    for part in parts:
+        if begin < part.begin:
+            holes.append((begin, part.begin))
+        begin = part.end
     return [*holes, (begin, end)] if begin < end else holes

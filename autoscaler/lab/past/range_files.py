@@ -70,7 +70,7 @@ class RangeKey:
 
 def identity_of(settings: PrometheusSettings) -> str:
     """Return a digest of all that the answers of a server depend on: its URL, and who asks it."""
-    headers = {name: one.get_secret_value() for name, one in settings.headers.items()}
+    headers = {name: header.get_secret_value() for name, header in settings.headers.items()}
     names = ("url", "query_parameters", "basic_auth", "oauth2", "sigv4", "google_iam", "azuread")
     asked = settings.model_dump(mode="json", include={*names, "bearer_token_file", "headers_files"})
     return _digest(json.dumps([asked, headers], sort_keys=True))
@@ -102,16 +102,20 @@ class RangeFiles:
         at = begin
         while at < end:
             # Of those that have this instant the one that goes on longest.
-            having = [one for one in known if one.begin <= at < one.end]
+            having = [
+                answer_part for answer_part in known if answer_part.begin <= at < answer_part.end
+            ]
             if having:
-                best = max(having, key=lambda one: one.end)
+                best = max(having, key=lambda answer_part: answer_part.end)
                 if _is_whole(key, best.file):
                     yield StoredPart(at, min(best.end, end), best.file)
                     at = best.end
                 else:
                     known.remove(best)
                 continue
-            at = min((one.begin for one in known if one.begin > at), default=end)
+            at = min(
+                (answer_part.begin for answer_part in known if answer_part.begin > at), default=end
+            )
 
     def write(self, key: RangeKey, begin: int, end: int, matrix: Matrix) -> StoredPart:
         """Store a part."""
@@ -127,7 +131,7 @@ class RangeFiles:
             with suppress(OSError):
                 status = file.lstat()
                 found.append((status.st_mtime_ns, status.st_size, file))
-        size = sum(one[1] for one in found)
+        size = sum(interval[1] for interval in found)
         for _, own, file in sorted(found):
             if size <= self._most_bytes:
                 break
@@ -141,8 +145,8 @@ class RangeFiles:
     def _folders(self) -> list[Path]:
         """Return the folders of queries: what else there is belongs to somebody else."""
         with suppress(OSError):
-            found = [one for one in self._folder.iterdir() if _FOLDER.fullmatch(one.name)]
-            return [one for one in found if not one.is_symlink()]
+            found = [folder for folder in self._folder.iterdir() if _FOLDER.fullmatch(folder.name)]
+            return [interval for interval in found if not interval.is_symlink()]
         return []
 
     def _parts(self, key: RangeKey) -> Iterator[StoredPart]:
@@ -162,9 +166,9 @@ def read_part(key: RangeKey, part: StoredPart) -> Matrix:
 
 
 def _content(key: RangeKey, matrix: Matrix) -> bytes:
-    series = [(dict(one.labels), one.runs) for one in matrix.series]
+    series = [(dict(samples.labels), samples.runs) for samples in matrix.series]
     head = json.dumps((key.text, matrix.warnings, series), separators=(",", ":")).encode()
-    values = b"".join(one.values.tobytes() for one in matrix.series)
+    values = b"".join(samples.values.tobytes() for samples in matrix.series)
     body = head + b"\n" + zlib.compress(values, _FASTEST)
     return b"%08x\n" % zlib.crc32(body) + body
 

@@ -228,7 +228,9 @@ def _grouped(targets: Iterable[Target]) -> Iterator[tuple[tuple[str, str, str], 
     def group(target: Target) -> tuple[str, str, str]:
         return target.queries[0].server, target.namespace, target.spec.scale_target_ref.kind
 
-    for key, several in groupby(sorted(targets, key=lambda one: (group(one), one.key)), group):
+    for key, several in groupby(
+        sorted(targets, key=lambda target: (group(target), target.key)), group
+    ):
         rest = list(several)
         while rest:
             yield key, rest[:_MOST_NAMES]
@@ -250,5 +252,5 @@ def _uses_of_pods(use: str, targets: Sequence[Target]) -> tuple[Use, ...]:
 def _labelled(label: str, pattern: str, matrix: Matrix) -> Matrix:
     """Return the series with a label that fits."""
     fits = re.compile(pattern).fullmatch
-    series = [one for one in matrix.series if fits(one.labels.get(label, ""))]
+    series = [samples for samples in matrix.series if fits(samples.labels.get(label, ""))]
     return replace(matrix, series=series)

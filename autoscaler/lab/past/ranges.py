@@ -123,11 +123,11 @@ def _runs_of(subject: str, times: list[int], asked: RangeRequest) -> list[tuple[
 def runs_of(instants: list[int]) -> list[tuple[int, int]]:
     """Return numbers in order as runs: pairs of the first one and how many there are."""
     runs: list[tuple[int, int]] = []
-    for one in instants:
-        if runs and sum(runs[-1]) == one:
+    for instant in instants:
+        if runs and sum(runs[-1]) == instant:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
-            runs.append((one, 1))
+            runs.append((instant, 1))
     return runs
 
 
@@ -138,8 +138,8 @@ def _wrong_time(subject: str, time: int, what: str) -> QueryError:
 
 def cut(matrix: Matrix, begin: int, end: int) -> Matrix:
     """Return what a matrix has from the number ``begin`` up to ``end``."""
-    series = [cut_series(one, begin, end) for one in matrix.series]
-    return replace(matrix, series=[one for one in series if one.runs])
+    series = [cut_series(samples, begin, end) for samples in matrix.series]
+    return replace(matrix, series=[samples for samples in series if samples.runs])
 
 
 def cut_series(series: MatrixSeries, begin: int, end: int) -> MatrixSeries:

@@ -110,9 +110,9 @@ class RecordedData(ReplayData):
         was = self.former(target)
         hold = None if was.hold is None else was.hold.query
         recorded: tuple[tuple[Query | None, Callable[[Change], float | None]], ...] = (
-            (was.min_replicas_query, lambda one: one.min_replicas),
-            (was.max_replicas_query, lambda one: one.max_replicas),
-            (hold, lambda one: 1.0 if one.marks & Mark.QUERY_HOLD else None),
+            (was.min_replicas_query, lambda change: change.min_replicas),
+            (was.max_replicas_query, lambda change: change.max_replicas),
+            (hold, lambda change: 1.0 if change.marks & Mark.QUERY_HOLD else None),
         )
         found = {
             query.key: _as_answers(_in_force(self._changes(target), what))
@@ -131,7 +131,7 @@ class RecordedData(ReplayData):
     @override
     def ran_after(self, target: Target) -> Answers | None:
         """Return counts: what a sync wrote holds until the next one reads the count."""
-        written = [one for one in self._changes(target) if one.marks & Mark.WRITTEN]
+        written = [change for change in self._changes(target) if change.marks & Mark.WRITTEN]
         return _counts(self._cursor(target), written)
 
     @override
@@ -204,7 +204,7 @@ class RecordedData(ReplayData):
                 return was, known
         raise BuildError(
             f"nothing is recorded of the metric {metric.name} with this query; the record "
-            f"has {', '.join(one.name for one in was.spec.metrics)} with the queries of then; "
+            f"has {', '.join(spec.name for spec in was.spec.metrics)} with the queries of then; "
             f"{_ASK}"
         )
 
@@ -254,7 +254,7 @@ class RecordedData(ReplayData):
                 break
             before = page[-1].id
         held = self._record.change_at(target.key, self._begin)
-        return sorted([*found, *([] if held is None else [held])], key=lambda one: one.time)
+        return sorted([*found, *([] if held is None else [held])], key=lambda change: change.time)
 
     def _pods(self, target: Target) -> list[tuple[Pod, ...]]:
         """Return the pods that decisions of the time saw, the last ones first."""

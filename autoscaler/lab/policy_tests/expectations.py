@@ -53,14 +53,14 @@ def unmet(run: PolicyTestRun) -> list[UnmetExpectation]:
     place: Location = ("tests", run.test.number)
     found: list[UnmetExpectation] = []
     for index, expected in enumerate(run.test.model.expect):
-        for one in run.targets.values():
-            if is_called(one.target, expected.target):
+        for target in run.targets.values():
+            if is_called(target.target, expected.target):
                 at = (*place, "expect", index)
-                found += _unmet(expected, one, at)
+                found += _unmet(expected, target, at)
     for where, never in run.test.never:
         at = ("never",) if where == "never" else (*place, "never")
-        for one in run.targets.values():
-            found += _broken(never, one, at)
+        for target in run.targets.values():
+            found += _broken(never, target, at)
     return found
 
 
@@ -140,7 +140,7 @@ def _part(key: str, expected: str, got: Callable[[TargetRun, int], object]) -> _
     def compared(run: TargetRun, index: int) -> tuple[object, bool]:
         found = got(run, index)
         texts = found if isinstance(found, tuple) else ()
-        holds = any(expected == one if is_whole else expected in one for one in texts)
+        holds = any(expected == text if is_whole else expected in text for text in texts)
         return " / ".join(texts) or "nothing", holds
 
     return _Fact(key, expected, compared)
@@ -163,7 +163,7 @@ def _missing_event(
         step = run.counts[index].step
         # The last sync's events stand for it alone, and not for the time after it.
         if step is not None and _is_its_own(run, index):
-            told |= dict.fromkeys(one.reason for one in step.decision.events)
+            told |= dict.fromkeys(reporter.reason for reporter in step.decision.events)
     if event not in told:
         yield UnmetExpectation(at, run, indices[-1], "event", event, ", ".join(told) or "no event")
 
@@ -192,8 +192,8 @@ def _sentences(step: Step) -> tuple[str, ...]:
 
 
 def _condition(kind: str, step: Step) -> tuple[str, ...]:
-    found = (one for one in step.decision.conditions if one.type == kind)
-    return next(((str(one.status), one.reason) for one in found), ())
+    found = (condition for condition in step.decision.conditions if condition.type == kind)
+    return next(((str(condition.status), condition.reason) for condition in found), ())
 
 
 _NUMBERS: Mapping[str, Callable[[TargetRun, int], object]] = {
@@ -215,7 +215,9 @@ def _limits(decision: Decision) -> Iterator[str]:
     if decision.held_until is not None:
         yield REPLICAS_CONTESTED
     if decision.zone is not Zone.UNKNOWN:  # where conditions are those of the sync before
-        yield from (one.reason for one in decision.conditions if one.reason in OWN_REASONS)
+        yield from (
+            condition.reason for condition in decision.conditions if condition.reason in OWN_REASONS
+        )
     if limit := limit_of(decision):
         yield limit
     of_limit = decision.limit

@@ -70,12 +70,12 @@ def load_tests(path: Path) -> PolicyTestFile:
         config, content = _config_of(source)
         sources = config.sources
     except ConfigError as error:
-        refused += [one for one in error.problems if one not in refused]
+        refused += [problem for problem in error.problems if problem not in refused]
         sources = error.sources
     if model is None or config is None or refused:
         raise ConfigError(refused, sources)
     ready = _TestLoader(model, config, content)
-    tests = tuple(ready.test(number, one) for number, one in enumerate(model.tests))
+    tests = tuple(ready.test(number, policy_test) for number, policy_test in enumerate(model.tests))
     try:
         source.refuse(ready.findings)
     except ConfigError as error:
@@ -92,7 +92,9 @@ def _tests_part(source: MappingFile) -> Mapping[str, Value]:
     }
     tests = own.get("tests")
     if isinstance(tests, list):
-        own["tests"] = [_with_texts(source, number, one) for number, one in enumerate(tests)]
+        own["tests"] = [
+            _with_texts(source, number, policy_test) for number, policy_test in enumerate(tests)
+        ]
     return own
 
 
@@ -133,7 +135,7 @@ def _config_of(source: MappingFile) -> tuple[Config, bytes | None]:
 
 def _config_part(value: Value) -> Value:
     given = value if isinstance(value, dict) else {}
-    return {**_SERVER, **{key: one for key, one in given.items() if key in KEYS}}
+    return {**_SERVER, **{key: value for key, value in given.items() if key in KEYS}}
 
 
 class _TestLoader:
@@ -154,14 +156,19 @@ class _TestLoader:
             return None
         names = SeriesNames(targets, test.loads, self._of_queries)
         series = self._series(test, place, names)
-        interval = test.interval or self._model.interval or min(one.sync_period for one in targets)
+        interval = (
+            test.interval or self._model.interval or min(target.sync_period for target in targets)
+        )
         duration = _duration(test, interval)
         found = mistakes_of(test, targets, duration)
-        self.findings += (below(place, one) for one in found)
+        self.findings += (below(place, finding) for finding in found)
         never = tuple(
-            (where, one)
-            for where, one in (("never", self._model.never), (f"tests[{number}].never", test.never))
-            if one is not None
+            (where, clause)
+            for where, clause in (
+                ("never", self._model.never),
+                (f"tests[{number}].never", test.never),
+            )
+            if clause is not None
         )
         if not never and not test.expect:
             self._find(place, "expects nothing: write `expect`, or `never`")
@@ -188,8 +195,8 @@ class _TestLoader:
         except BuildError as error:
             self._find((*place, "loads"), str(error))
             return
-        found = of_no_pod(ready, [one.target for one in targets])
-        self.findings += (below(place, one) for one in found)
+        found = of_no_pod(ready, [target.target for target in targets])
+        self.findings += (below(place, finding) for finding in found)
 
     def _find(self, location: Location, message: str, *, shown: bool = False) -> None:
         self.findings.append(Finding(location, message, show_value=shown))
@@ -217,7 +224,7 @@ class _TestLoader:
                 stated.append(names.series(name, items))
             except ValueError as error:
                 self._find((*place, "series", name), str(error))
-        read = {reader for one in stated for reader in one.readers}
+        read = {reader for assumption in stated for reader in assumption.readers}
         lacking = dict.fromkeys(
             name for reader, name in names.metrics.items() if reader not in read
         )
@@ -243,10 +250,10 @@ def _duration(test: PolicyTest, interval: float) -> float:
     """Return how long a test runs, in seconds."""
     if test.duration is not None:
         return test.duration
-    ends = [one.to if one.at is None else one.at for one in test.expect]
+    ends = [expected.to if expected.at is None else expected.at for expected in test.expect]
     ends += [event.at + (event.for_ or 0.0) for event in test.events]
     ends += [(count_of(items) - 1) * interval for items in test.series.values()]
-    return max((0.0, *(one for one in ends if one is not None)))
+    return max((0.0, *(end for end in ends if end is not None)))
 
 
 # -- what does not go together ---------------------------------------------------------------------
@@ -292,9 +299,11 @@ def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) ->
             message = f"is no metric of what is tested; these are: {_joined(names)}"
             yield Finding(("loads", index, "metric"), message)
     for index, event in enumerate(test.events):
-        yield from (below(("events", index), one) for one in _of_event(event, duration))
+        yield from (below(("events", index), finding) for finding in _of_event(event, duration))
     for index, expected in enumerate(test.expect):
-        yield from (below(("expect", index), one) for one in _of_expectation(expected, duration))
+        yield from (
+            below(("expect", index), finding) for finding in _of_expectation(expected, duration)
+        )
 
 
 def of_no_pod(test: ReadyTest, targets: Sequence[SimulatedTarget]) -> Iterator[Finding]:
@@ -343,8 +352,8 @@ def _finding(location: Location, message: str) -> Finding:
 def _with_targets(test: PolicyTest) -> Iterator[tuple[Location, str]]:
     """Yield what names targets, and its pattern."""
     for key in ("loads", "workloads", "events", "expect"):
-        for index, one in enumerate(getattr(test, key)):
-            yield (key, index), one.target
+        for index, item in enumerate(getattr(test, key)):
+            yield (key, index), item.target
 
 
 def _many_replicas(test: PolicyTest, targets: Sequence[Target]) -> Iterator[Finding]:
@@ -358,7 +367,7 @@ def _many_replicas(test: PolicyTest, targets: Sequence[Target]) -> Iterator[Find
         if count is not None and count > MOST_REPLICAS:
             yield _finding(at, f"is {count:,} replicas, {most}")
     for target in targets:
-        windows = (one.max_replicas or 0 for one in target.extensions.schedules)
+        windows = (schedule.max_replicas or 0 for schedule in target.extensions.schedules)
         maximum = max((target.spec.max_replicas, *windows))
         if maximum > MOST_REPLICAS:
             yield _finding((), f"{target.key} may have {maximum:,} replicas, {most}")

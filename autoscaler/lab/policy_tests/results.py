@@ -43,7 +43,7 @@ class FileResult:
     @property
     def failed(self) -> list[PolicyTestResult]:
         """Those that failed."""
-        return [one for one in self.results if one.summary]
+        return [result for result in self.results if result.summary]
 
 
 def as_junit(results: Sequence[FileResult]) -> str:
@@ -51,19 +51,19 @@ def as_junit(results: Sequence[FileResult]) -> str:
     root = Element("testsuites", name="autoscaler test")
     for result in results:
         suite = SubElement(root, "testsuite", name=_text(str(result.file)))
-        for one in result.results:
+        for outcome in result.results:
             case = SubElement(
                 suite,
                 "testcase",
-                name=_text(one.name),
+                name=_text(outcome.name),
                 classname=_text(str(result.file)),
-                time=f"{one.seconds:.3f}",
+                time=f"{outcome.seconds:.3f}",
             )
-            if one.summary:
+            if outcome.summary:
                 failure = SubElement(
-                    case, "failure", message=_text(one.summary), type="Expectation"
+                    case, "failure", message=_text(outcome.summary), type="Expectation"
                 )
-                failure.text = _lines(one.text)
+                failure.text = _lines(outcome.text)
         if result.error:
             case = SubElement(
                 suite, "testcase", name="is valid", classname=_text(str(result.file)), time="0.000"
@@ -71,8 +71,8 @@ def as_junit(results: Sequence[FileResult]) -> str:
             first = result.error.partition("\n")[0]
             error = SubElement(case, "error", message=_text(first), type="ConfigError")
             error.text = _lines(result.error)
-        _count(suite, sum(one.seconds for one in result.results))
-    _count(root, sum(one.seconds for result in results for one in result.results))
+        _count(suite, sum(outcome.seconds for outcome in result.results))
+    _count(root, sum(outcome.seconds for result in results for outcome in result.results))
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
@@ -90,7 +90,9 @@ def _text(text: str) -> str:
 
 def _lines(text: str) -> str:
     """Return the same of several lines, which stay aligned."""
-    return "".join(one if one.isprintable() or one == "\n" else " " for one in text)
+    return "".join(
+        character if character.isprintable() or character == "\n" else " " for character in text
+    )
 
 
 # -- the text of a failure ------------------------------------------------------------------------
@@ -109,36 +111,42 @@ def failure_text(
 ) -> str:
     """Return all that is to be said of a test that failed."""
     lines = []
-    for one in broken[:_MOST_TOLD]:
-        place = f"{file.source.path}:{file.line(one.location)}: {path_of(one.location)}"
-        lines.append(f"  {place}: {one.sentence}")
+    for expectation in broken[:_MOST_TOLD]:
+        place = (
+            f"{file.source.path}:{file.line(expectation.location)}: {path_of(expectation.location)}"
+        )
+        lines.append(f"  {place}: {expectation.sentence}")
     if len(broken) > _MOST_TOLD:
         lines.append(f"  and {len(broken) - _MOST_TOLD} more")
     told: dict[tuple[str, int], UnmetExpectation] = {}
-    for one in broken:
-        told.setdefault((one.run.target.key, one.index), one)
-    for one in list(told.values())[:_MOST_EXPLAINED]:
-        lines += ["", *_explained(one, sources), "", *_timeline(one)]
+    for expectation in broken:
+        told.setdefault((expectation.run.target.key, expectation.index), expectation)
+    for unmet in list(told.values())[:_MOST_EXPLAINED]:
+        lines += ["", *_explained(unmet, sources), "", *_timeline(unmet)]
     if run.assumed:
         lines += ["", "  assumed:", *(f"    {sentence}" for sentence in run.assumed)]
     return "\n".join(lines)
 
 
-def _explained(one: UnmetExpectation, sources: Mapping[str, tuple[QuerySource, ...]]) -> list[str]:
-    step = one.run.counts[one.index].step
+def _explained(
+    expectation: UnmetExpectation, sources: Mapping[str, tuple[QuerySource, ...]]
+) -> list[str]:
+    step = expectation.run.counts[expectation.index].step
     if step is None:
         return ["  the daemon had not decided anything by then"]
     # The series are in the file of tests: Prometheus need not have them.
-    text = explain(step.result, sources.get(one.run.target.key, ()), file=None)
+    text = explain(step.result, sources.get(expectation.run.target.key, ()), file=None)
     return [f"  {line}" for line in text.split("\n")]
 
 
-def _timeline(one: UnmetExpectation) -> list[str]:
+def _timeline(expectation: UnmetExpectation) -> list[str]:
     """Return a table of the syncs around a count."""
-    first, last = max(0, one.index - _BEFORE), one.index + _AFTER + 1
-    rows = [_row(one.run, i) for i in range(first, min(last, len(one.run.counts)))]
+    first, last = max(0, expectation.index - _BEFORE), expectation.index + _AFTER + 1
+    rows = [_row(expectation.run, i) for i in range(first, min(last, len(expectation.run.counts)))]
     head, *lines = aligned([_HEADS, *rows], left=range(len(_HEADS)))
-    marks = (">" if index == one.index else " " for index in range(first, first + len(rows)))
+    marks = (
+        ">" if index == expectation.index else " " for index in range(first, first + len(rows))
+    )
     return [f"    {head}", *(f"  {mark} {line}" for mark, line in zip(marks, lines, strict=True))]
 
 
@@ -162,5 +170,5 @@ def _row(run: TargetRun, index: int) -> tuple[str, ...]:
 
 
 def _reading(decision: Decision) -> str:
-    read = ", ".join(wording.usage_and_target(one) for one in decision.metrics) or "-"
+    read = ", ".join(wording.usage_and_target(metric) for metric in decision.metrics) or "-"
     return read if len(read) <= _LONGEST_READING else f"{read[: _LONGEST_READING - 1]}…"

@@ -57,7 +57,7 @@ class TargetRun:
 
     def at(self, time: float) -> int:
         """Return the index of the count that is in force at a time; 0 before the first."""
-        return max(0, bisect_right(self.counts, time, key=lambda one: one.time) - 1)
+        return max(0, bisect_right(self.counts, time, key=lambda count: count.time) - 1)
 
     def within(self, begin: float, end: float) -> Iterator[int]:
         """Yield the indices of the counts of a time, the one in force at its begin among them."""
@@ -65,7 +65,7 @@ class TargetRun:
 
     def ready_at(self, time: float) -> int:
         """Return how many pods are ready at a time."""
-        index = bisect_right(self.ready, time, key=lambda one: one.time) - 1
+        index = bisect_right(self.ready, time, key=lambda number: number.time) - 1
         return self.ready[max(index, 0)].ready
 
 
@@ -80,7 +80,7 @@ class PolicyTestWorld(World, Watcher):
     ) -> None:
         super().__init__(targets, self, breaker)
         self._begin = begin
-        self.runs = {one.key: TargetRun(one.rules.target, begin) for one in targets}
+        self.runs = {target.key: TargetRun(target.rules.target, begin) for target in targets}
         self.away: set[str] = set()
         self._samples = 0
         self._others: dict[str, SimulatedTarget] = {}
@@ -88,9 +88,14 @@ class PolicyTestWorld(World, Watcher):
 
     def stand_by(self) -> None:
         """Let another instance stand by: it decides the same, and writes nothing."""
-        for one in self.targets:
-            self._others[one.key] = SimulatedTarget(
-                one.rules, one.workload, one.loads, one.others, sole_writer=False, leads=False
+        for target in self.targets:
+            self._others[target.key] = SimulatedTarget(
+                target.rules,
+                target.workload,
+                target.loads,
+                target.others,
+                sole_writer=False,
+                leads=False,
             )
 
     def take_over(self, target: SimulatedTarget) -> None:
@@ -109,8 +114,8 @@ class PolicyTestWorld(World, Watcher):
 
     def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
         """Sync those targets whose daemon runs, and keep their counts."""
-        runs = [one.key not in self.away for one in targets]
-        here = [one for one, is_here in zip(targets, runs, strict=True) if is_here]
+        runs = [target.key not in self.away for target in targets]
+        here = [target for target, is_here in zip(targets, runs, strict=True) if is_here]
         ends = [end for end, is_here in zip(until, runs, strict=True) if is_here]
         super().sync(here, now, ends)
         for target, end, is_here in zip(targets, until, runs, strict=True):
@@ -279,12 +284,14 @@ def built_targets(test: ReadyTest) -> list[BuiltTarget]:
     counts = {target.key: _replicas(test.model, target) for target in test.targets}
     of_metrics: dict[tuple[str, int], list[StatedSeries]] = {}
     of_queries: dict[QueryKey, list[StatedSeries]] = {}
-    for one in test.series:
-        samples = samples_of(one.items)
-        for reader in one.readers:
-            stated = StatedSeries(samples, one.labels)
+    for series in test.series:
+        samples = samples_of(series.items)
+        for reader in series.readers:
+            stated = StatedSeries(samples, series.labels)
             if isinstance(reader, QueryKey):
-                of_queries.setdefault(reader, []).append(stated._replace(labels=one.labels or {}))
+                of_queries.setdefault(reader, []).append(
+                    stated._replace(labels=series.labels or {})
+                )
             else:
                 of_metrics.setdefault(reader, []).append(stated)
     data = StatedData(start.at, test.interval, of_metrics, of_queries, counts)
@@ -311,12 +318,12 @@ def run(test: ReadyTest) -> PolicyTestRun:
     """Run a test from its begin to its end.  Raises TooLargeTestError."""
     targets = built_targets(test)
     begin = test.model.start.at
-    world = PolicyTestWorld([one.target for one in targets], begin, test.breaker)
-    for one in targets:
-        add_faults(test, one.target)
+    world = PolicyTestWorld([target.target for target in targets], begin, test.breaker)
+    for target in targets:
+        add_faults(test, target.target)
     if any(event.takeover for event in test.model.events):
         world.stand_by()
-    left = iter(sorted(happenings(test, world), key=lambda one: one.time))
+    left = iter(sorted(happenings(test, world), key=lambda happening: happening.time))
     following = next(left, None)
 
     def before(now: float) -> None:
@@ -327,12 +334,16 @@ def run(test: ReadyTest) -> PolicyTestRun:
 
     for _ in world.run(begin, begin + test.duration + _A_MOMENT, before):
         pass
-    assumed = [f"{one.target.key}: {sentence}" for one in targets for sentence in one.assumed]
+    assumed = [
+        f"{target.target.key}: {sentence}" for target in targets for sentence in target.assumed
+    ]
     return PolicyTestRun(test, world.runs, tuple(assumed))
 
 
 def _replicas(test: PolicyTest, target: Target) -> int:
-    stated = (one.replicas for one in test.workloads if is_called(target, one.target))
+    stated = (
+        workload.replicas for workload in test.workloads if is_called(target, workload.target)
+    )
     found = next((count for count in stated if count is not None), test.start.replicas)
     return max(target.spec.min_replicas, _FIRST_REPLICAS) if found is None else found
 

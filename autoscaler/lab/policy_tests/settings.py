@@ -282,7 +282,7 @@ class SeriesNames:
             ):
                 name = metric.name
                 self._add((target.key, number), name, query.promql)
-                served = [one for one in arrivals if fnmatchcase(name, one.metric)]
+                served = [arrival for arrival in arrivals if fnmatchcase(name, arrival.metric)]
                 for load in served:
                     self._add(QueryKey(query.server, load.arrivals or ""), load.arrivals or "")
                 if not served:
@@ -327,7 +327,9 @@ def _labels(text: str) -> Mapping[str, str]:
     except ValueError:
         selector = None
     matchers = selector.matchers if isinstance(selector, VectorSelector) else None
-    if matchers is None or any(one.operator != "=" or "\\" in one.written for one in matchers):
+    if matchers is None or any(
+        matcher.operator != "=" or "\\" in matcher.written for matcher in matchers
+    ):
         raise ValueError('has labels that cannot be read: write them as {pod="web-0", a="b"}')
     return {matcher.label: matcher.value for matcher in matchers}
 

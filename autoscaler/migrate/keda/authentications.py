@@ -50,7 +50,9 @@ class Authentication:
     def __init__(self, fields: Fields, namespace: str) -> None:
         self._fields = fields
         self._namespace = namespace
-        self._parameters = {one.name: (keys, one) for keys, one in self._listed()}
+        self._parameters = {
+            secret_entry.name: (keys, secret_entry) for keys, secret_entry in self._listed()
+        }
         self.identity = fields.within("spec", "podIdentity")
 
     def parameter(self, name: str) -> Parameter | None:
@@ -67,7 +69,7 @@ class Authentication:
         """Say of what was not needed why that is right."""
         said = {entry.location[:3] for entry in self._fields.entries()}
         for key, value in self._fields.within("spec").value.items():
-            places = {("spec", key, one) for one, _ in items_of(value)}
+            places = {("spec", key, place) for place, _ in items_of(value)}
             if not places & said and ("spec", key) not in said:
                 self._fields.ignored("spec", key, why=why)
             elif ("spec", key) not in said:
@@ -76,8 +78,10 @@ class Authentication:
 
     def _listed(self) -> Iterator[tuple[tuple[str | int, ...], Parameter]]:
         for kind, key in _REFERENCES:
-            for index, one in enumerate(self._fields.each("spec", key)):
-                parameter, name, entry = (one.peek(field) for field in ("parameter", "name", "key"))
+            for index, secret_entry in enumerate(self._fields.each("spec", key)):
+                parameter, name, entry = (
+                    secret_entry.peek(field) for field in ("parameter", "name", "key")
+                )
                 if isinstance(parameter, str) and isinstance(name, str) and isinstance(entry, str):
                     # The names are part of a path: what Kubernetes refuses is no name here.
                     is_valid = is_namespace(self._namespace) and is_object_name(name)
@@ -92,8 +96,8 @@ class Authentication:
         for store, origin in _STORES.items():
             within = self._fields.within("spec", store)
             listed = within.each("secrets") if within.value else self._fields.each("spec", store)
-            for one in listed:
-                parameter = one.peek("parameter")
+            for secret_entry in listed:
+                parameter = secret_entry.peek("parameter")
                 if isinstance(parameter, str):
                     yield ("spec", store), Parameter(parameter, None, origin)
 
@@ -123,5 +127,5 @@ class Authentications:
 
     def account(self) -> None:
         """Say of the documents, once all ScaledObjects are converted, what was not needed."""
-        for key, one in self._all.items():
-            one.account(_NOT_NEEDED if key in self._named else _NOT_NAMED)
+        for key, authentication in self._all.items():
+            authentication.account(_NOT_NEEDED if key in self._named else _NOT_NAMED)

@@ -142,7 +142,7 @@ class _TriggerSignIn:
         if self._given is None:
             return None
         found = (self._given.parameter(name) for name in names)
-        return next((one for one in found if one is not None), None)
+        return next((setting for setting in found if setting is not None), None)
 
     def _file(self, name: str) -> str:
         """Return the file that holds a parameter."""
@@ -214,7 +214,8 @@ def server_of(
     settings["url"] = url
     secrets = [] if sign_in is None else sign_in.secrets
     mounts = [
-        f"{one.file}: key {one.key} of {one.kind} {one.namespace}/{one.name}" for one in secrets
+        f"{secret.file}: key {secret.key} of {secret.kind} {secret.namespace}/{secret.name}"
+        for secret in secrets
     ]
     ordered = {key: settings[key] for key in _ORDER if key in settings}
     return shared.server(ordered, *mounts), secrets

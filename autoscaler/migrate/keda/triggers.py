@@ -175,7 +175,7 @@ class Triggers:
         server, secrets = servers.server_of(
             trigger, texts, self.namespace, self.authentications, self.shared
         )
-        self.secrets += [one for one in secrets if one not in self.secrets]
+        self.secrets += [secret for secret in secrets if secret not in self.secrets]
         question = _question(metadata, texts)
         if self.in_formula:
             self._operand(trigger, question, server or "")
@@ -286,20 +286,20 @@ def _question(metadata: Fields, texts: Mapping[str, str]) -> _Question | None:
         metadata.refused("query", why=_REQUIRED, kind="prometheus")
         return None
     promql = tidied(text) if "\n" in text else text
-    nan, one, ratio, problem = True, False, False, ""
+    nan, is_single, ratio, problem = True, False, False, ""
     try:
         tree = parse(promql)
     except ValueError as error:
         problem = f"its PromQL is not understood: {error}; correct it, and delete this entry"
     else:
-        nan, one, ratio = may_be_nan(tree), is_one_value(tree), is_ratio(tree)
+        nan, is_single, ratio = may_be_nan(tree), is_one_value(tree), is_ratio(tree)
     if found := placeholder(text):
         problem = not_filled_in(found)
     if problem:
         metadata.refused("query", why=problem, kind="prometheus")
     else:
         said = [_NULLS_IN_SHORT, *([_NAN_IN_SHORT] if nan else [])] if nulls_are_zero else []
-        why = "; ".join([*said, *([] if one else [_SEVERAL])])
+        why = "; ".join([*said, *([] if is_single else [_SEVERAL])])
         if why:
             metadata.different("query", why=why)
     return _Question(promql, nulls_are_zero, nan, ratio)
