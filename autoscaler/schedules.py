@@ -166,7 +166,7 @@ def time_zone(name: str) -> ZoneInfo:
     if len(name) <= _LONGEST_ZONE:
         with suppress(ValueError, LookupError, OSError):
             return ZoneInfo(name)
-    raise ValueError("is no time zone; right is a name such as Europe/Berlin or UTC")
+    raise ValueError("is not a valid time zone; use a name such as Europe/Berlin or UTC")
 
 
 class Cron:

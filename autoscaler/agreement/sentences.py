@@ -226,7 +226,7 @@ def _message(target: str, kept: RecordedAgreement, hpa: Hpa | None, why: str) ->
     rest = f"; the longest difference: {_longest(kept)}" if kept.different else ""
     if verdict == DIFFERS:
         return f"{agrees}{rest}"
-    return f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
+    return f"{agrees}{rest}; ready: autoscaler adopt {target}"
 
 
 def _why_nothing(kept: RecordedAgreement, hpa: Hpa | None) -> str:

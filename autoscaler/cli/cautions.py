@@ -38,7 +38,7 @@ def _of_ranges(asked: Iterable[QueryToCheck]) -> Iterator[Problem]:
             continue
         until = f"until then it counts as {durations.format_seconds(use.query.range_seconds)}"
         message = "how far this PromQL looks back is not understood: write its longest range as "
-        yield Problem(*place, None, f"{message}`window` beside `query`; {until}")
+        yield Problem(*place, None, f"{message}`window` next to `query`; {until}")
 
 
 def _of_shared_servers(asked: Iterable[QueryToCheck], config: Config) -> Iterator[Problem]:
@@ -134,7 +134,7 @@ def _of_fallback(place: Location, target: object) -> Iterator[Finding]:
     counted = (target, *(window for _, window in entries(target, "schedules")))
     most = max(_count(bounds, "maxReplicas") or 0 for bounds in counted)
     if child(target, "fallback", "behavior") == "currentReplicas":
-        message = "has no use beside behavior currentReplicas, which proposes the current count"
+        message = "has no effect with behavior currentReplicas"
         yield Finding((*place, "replicas"), message)
     elif replicas > most:
         message = f"is more than maxReplicas, which is {most}: a fallback stays within the bounds"

@@ -111,7 +111,7 @@ def who_leads(leaders: Iterable[LeaderState], keys: Iterable[str] | None) -> Ite
     for words, names in by_leader.items():
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         of = ", ".join(names[:_MOST_NAMED]) + more
-        yield f"{of}: {words}" if of else f"this daemon stands by: {words}"
+        yield f"{of}: {words}" if of else f"this daemon is a standby: {words}"
 
 
 def _words(state: LeaderState) -> str:

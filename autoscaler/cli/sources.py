@@ -107,7 +107,7 @@ def live_of(place: SourceOptions) -> tuple["DecisionSource", TargetList]:
         except NotRunningError as error:
             if directory is None or not directory.holds_something():
                 raise
-            note = f"{error.sentence}; what is shown was recorded until"
+            note = f"{error.sentence}; the data shown were recorded until"
     else:
         note = f"from {directory.name}, as it was at"
     standings = directory.standings()
@@ -152,7 +152,7 @@ def daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
         if listen.port == 0:
             raise NoAddressError(
                 f"the daemon of {file} listens on any free port (`listen` is {listen}): "
-                "give the one that its log names with --url"
+                "set --url to the URL in its log"
             )
         url = listen.url("https" if tls else "http")
     if mistakes:
@@ -327,7 +327,7 @@ class DaemonSource:
 
     def _answer(self, kind: type[_A], path: str) -> _A:
         """Return the answer at a path below /api/v1; raises NotThereError for a 404."""
-        it = f"what answers at {self._daemon.url} is no autoscaler"
+        it = f"the server at {self._daemon.url} is not an autoscaler"
         try:
             page = read_page(self._daemon, f"/api/v1{path}", b"\n".join, _LIMITS)
             document = parse(page, _MOST_MEMORY)

@@ -30,7 +30,7 @@ def instant(text: str, now: float) -> float:
     found = _instant(text, now) if 0 < len(text) <= _LONGEST else None
     if found is None:
         shown = printable(text, _LONGEST)
-        raise UnknownTimeError(f"{shown!r} is no time; write it as in: {_EXAMPLES}")
+        raise UnknownTimeError(f"{shown!r} is not a valid time; use a form such as {_EXAMPLES}")
     if found > now + 1:
         shown = f"{printable(text, _LONGEST)!r} is {local(found)}"
         raise UnknownTimeError(f"{shown}, which has not come yet")

@@ -107,7 +107,7 @@ def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
             first = first_of.setdefault(name, source)
             if first is not source:
                 place = first.name_of(("queries", name))
-                message = f"stands in {place} too: all files share their queries; keep one, or "
+                message = f"is in {place} too, and all files share their queries; keep one, or "
                 yield source, Finding(("queries", name), f"{message}rename one", show_value=False)
 
 

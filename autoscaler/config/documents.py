@@ -59,7 +59,7 @@ class Document(NamedTuple):
         return self.line
 
 
-TWICE = "this key stands here twice; keep one of the two"
+TWICE = "duplicate key; keep one"
 """The fault of a key."""
 SECOND = "a second YAML document starts here; keep one per file"
 """The fault of a text with several documents."""
@@ -206,7 +206,7 @@ def events_of(text: str | bytes, tally: Tally) -> Iterator[Event]:
     data = text.encode() if isinstance(text, str) else text
     if sum(data.count(end + b"%") for end in _ENDS_OF_LINES) > MOST_DIRECTIVES:
         message = f"more than {MOST_DIRECTIVES} lines begin with %, as directives of YAML do"
-        raise TooMuchError(f"{message}; a configuration has none", 1)
+        raise TooMuchError(f"{message}; a configuration cannot have one", 1)
     return yaml.parse(_Pieces(data, tally), Loader=yaml.CSafeLoader)
 
 

@@ -161,7 +161,7 @@ def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
 
 def _form(kind: str, given: object, location: Location, root: type[BaseModel]) -> str:
     if kind in {"tuple_type", "list_type"} and isinstance(given, dict) and given:
-        return ', each entry of which begins with "- "'
+        return ', each entry begins with "- "'
     if kind in {"tuple_type", "list_type"} and isinstance(given, str):
         return ": put it in [ ]"
     if kind == "dict_type" and location[-1] in {"queries", "resourceQueries"}:
@@ -249,7 +249,7 @@ _HINTS_OF_TARGET = {
         "target: {type: Utilization, averageUtilization: N}}}"
     ),
     "minReplicaCount": _keda(
-        "here it is `minReplicas`, of at least 1, and `idle: {}` beside it takes the target to 0"
+        "here it is `minReplicas`, of at least 1, and `idle: {}` next to it scales the target to 0"
     ),
     "maxReplicaCount": _keda("here it is `maxReplicas`"),
     "pollingInterval": _keda("here it is `syncPeriod`, with a unit such as 30s"),
@@ -276,7 +276,7 @@ _HINTS_AT_TOP = {
     ),
 }
 _HINTS = {
-    "activationThreshold": _keda("here it is `activation` of the metric, beside its `type`"),
+    "activationThreshold": _keda("here it is `activation` of the metric, next to its `type`"),
     "threshold": _keda("here it is `averageValue` of the metric's `target`, or `value`"),
     "metricType": _keda("here it is `type` of the metric's `target`"),
     "cooldownPeriod": _keda("here it is `after` of `idle`, with a unit such as 300s"),
@@ -285,7 +285,7 @@ _HINTS = {
         "its query is PromQL in `queries`, and its threshold the `target` of a metric of type "
         "External"
     ),
-    "enabled": "leave it out: what is written is on, `{}` takes the defaults",
+    "enabled": "leave it out: a written key is on, `{}` has the defaults",
     "ignoreNullValues": _keda("here it is `empty` of a query: fail or zero"),
     "targetAverageUtilization": _v2beta1("target", "type: Utilization, averageUtilization: N"),
     "targetAverageValue": _v2beta1("target", "type: AverageValue, averageValue: N"),

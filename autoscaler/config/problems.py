@@ -118,7 +118,7 @@ class Places:
             while at < end:
                 rows.append(at)
                 at = self._ends[at]
-            # Of a key that stands there twice the first counts.
+            # Of a key that is there twice the first counts.
             entries = rows, {self._keys[row]: row for row in reversed(rows)}
             if end - begin > _SHORT:
                 self._entries[begin] = entries

@@ -38,9 +38,9 @@ MOST_OF_A_FILE = 16 * 2**20
 MOST_OF_ALL = 24 * 2**20
 """Bytes of all files of a configuration."""
 
-_IS_A_LINE_MISSING = ", of which the first was read; between two manifests there is a line of ---"
+_IS_A_LINE_MISSING = "; only the first was read: separate manifests with a line of ---"
 
-_SOMETHING_ELSE = "the file is something else: it has none of the keys of a configuration"
+_SOMETHING_ELSE = "not a configuration: it has no known key"
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _unreadable(error: OSError) -> str:
         PermissionError: "this user may not read the file",
         TooLargeError: f"the file has more than {MOST_OF_A_FILE // 2**20} MiB; "
         "`include` lets targets stand in several files",
-        NoFileError: f"{error.strerror}; what is piped to `autoscaler validate -` can be checked",
+        NoFileError: f"{error.strerror}; pipe the file to `autoscaler validate -` instead",
     }
     return reasons.get(type(error), f"the file cannot be read: {error.strerror}")
 

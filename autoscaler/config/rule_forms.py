@@ -24,7 +24,7 @@ Fields: TypeAlias = Mapping[str, object]
 """A mapping of the document as it is written; null in it counts as absent."""
 PER_POD = tuple(kind.type for kind in get_args(MetricSpec) if kind.of_pods)
 NO_ZERO_OF_PODS = (
-    "`empty: zero` is for values, and this one gives samples of pods, of which none is made up: "
+    "`empty: zero` is for values, but this query returns samples of pods, which are never made up: "
     "leave it out"
 )
 
@@ -164,7 +164,7 @@ def given(fields: Fields, *keys: str) -> bool:
 
 def needs(key: str, other: str) -> Rule:
     """Return the rule that a key goes with another one."""
-    sentence = f"needs {other} beside it (the same file, if it holds both)"
+    sentence = f"needs {other} too (the same file, if it has both)"
     return stated(key, implies(has(key), has(other)), sentence)
 
 
@@ -221,7 +221,7 @@ def is_zero(query: object) -> bool:
 def server_rule(key: str) -> Rule:
     """Return the rule that a key names a server."""
     unknown = functools.partial(_unknown_server, key)
-    return Rule(key, unknown, "is no key of `prometheus.servers`: {}", shown=True)
+    return Rule(key, unknown, "unknown server in `prometheus.servers`: {}", shown=True)
 
 
 SERVER = server_rule("server")

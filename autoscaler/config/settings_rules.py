@@ -123,7 +123,7 @@ def _web_fault(top: Fields) -> str | None:
         )
     if secured == ["auth"] and own is not None and not own.is_loopback:
         return (
-            f"auth needs tls beside it: at {own} passwords and tokens would cross the network "
+            f"auth needs tls: at {own} passwords and tokens would cross the network "
             "unencrypted; or listen on a loopback address such as 127.0.0.1:9443"
         )
     return None
@@ -203,7 +203,8 @@ SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
         Rule(
             "headersFiles",
             lambda prometheus, _: _signs_in_twice(prometheus),
-            "sets {} beside {}, which does so too: a request carries one Authorization; keep one "
+            "sets {} beside {}, which does so too, but a request has one Authorization "
+            "header; keep one "
             "of them",
             form.implies(
                 {"anyOf": [form.has(key) for key in SIGN_IN]},
@@ -228,7 +229,7 @@ SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
         form.stated(
             "clientAuthType",
             form.implies(form.where("clientAuthType", *_CERTIFICATES), form.has("clientCAFile")),
-            "needs clientCAFile beside it: the authorities that vouch for clients",
+            "needs clientCAFile, the CA of client certificates",
         ),
         form.stated(
             "clientCAFile",

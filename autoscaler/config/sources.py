@@ -171,7 +171,7 @@ def _fault(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
         return f"this user may not list the folder {error.filename}"
     if isinstance(error, _ManyError):
-        return f"stands for more than {MOST_FILES:,} files; put several targets into one"
+        return f"matches more than {MOST_FILES:,} files; put several targets into one"
     return "must be the name of a file, or a pattern such as targets.d/*.yaml"
 
 

@@ -112,8 +112,7 @@ def _refuse_unquoted_selector(value: dict[object, object]) -> None:
     if matchers and len(matchers) == len(value) and not any(value.values()):
         meant = one_line("'{" + ", ".join(matchers).replace("'", "''") + "}'", 200)
         raise ValueError(
-            "is PromQL that begins with {, of which YAML makes a mapping: put it in quotes, as in "
-            f"{meant}"
+            f"is PromQL that begins with {{, a mapping in YAML: put it in quotes, as in {meant}"
         )
 
 

@@ -298,7 +298,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
         form.stated(
             "minReplicas",
             form.implies(form.has("idle"), {"not": form.where("minReplicas", 0)}),
-            "must be at least 1 beside `idle`, which goes to idle.replicas and back by itself",
+            "must be at least 1 with `idle`, which scales to idle.replicas and back",
             shown=True,
         ),
         form.stated(
@@ -323,7 +323,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             "two of them are called `{}`: give each a name of its own",
         ),
         *(
-            Rule(key, functools.partial(_unknown_cluster, key), "`{}` is no name of `clusters`: {}")
+            Rule(key, functools.partial(_unknown_cluster, key), "`{}` is not in `clusters`: {}")
             for key in ("cluster", "clusters")
         ),
         Rule(
@@ -423,7 +423,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
         Rule(
             "name",
             lambda hold, context: form.unknown_name(hold, context.queries),
-            "is no key of `queries`: {}; or write the PromQL as `query`",
+            "unknown key of `queries`: {}; or write the PromQL as `query`",
             shown=True,
         ),
         _not_with_name("query", "keep one of them"),
@@ -475,7 +475,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
         Rule(
             "name",
             lambda metric, context: form.unknown_name(metric, context.queries),
-            "is no key of `queries`: {}; or give the metric its own `query`",
+            "unknown key of `queries`: {}; or give the metric its own `query`",
             shown=True,
         ),
     ),

@@ -74,7 +74,7 @@ def token_in(path: Path) -> bytes:
     """Return the token in a file.  Raises WebFileError, and OSError where it cannot be read."""
     token = read_bytes(path, MOST_OF_A_SECRET).strip()
     if not re.fullmatch(rb"[!-~]+", token):
-        fault = "holds what is no token" if token else "is empty"
+        fault = "does not contain a token" if token else "is empty"
         message = f"{path} {fault}; right is one line of printable ASCII without spaces"
         raise WebFileError("bearerTokenFile", path, message)
     return token

@@ -270,7 +270,8 @@ def _at_replicas(pause: Pause, text: str) -> tuple[Pause, str]:
     if digits.isascii() and digits.isdecimal() and len(digits) <= 10 and int(digits) <= INT32_MAX:
         return replace(pause, replicas=int(digits)), ""
     return pause, (
-        f"{PAUSED_REPLICAS} is {_quoted(text)}, which is no count; the current one is kept"
+        f"{PAUSED_REPLICAS} is {_quoted(text)}, which is not a number of replicas; the "
+        "current count is kept"
     )
 
 
@@ -283,7 +284,7 @@ def _until(given: Mapping[str, str]) -> tuple[float | None, str]:
     if instant is not None:
         return instant, ""
     return None, (
-        f"{PAUSED_UNTIL} is {_quoted(text)}, which is no instant such as 2026-01-31T18:00:00Z; the "
+        f"{PAUSED_UNTIL} is {_quoted(text)}, which is not a time such as 2026-01-31T18:00:00Z; the "
         "pause has no end"
     )
 

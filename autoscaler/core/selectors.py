@@ -105,6 +105,6 @@ def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str,
         return "InvalidSelector", "InvalidSelector", str(error)
     if ambiguous_with:
         others = ", ".join(ambiguous_with)
-        message = f"pods of the selector {_quoted(selector)} are also those of {others}"
+        message = f"the selector {_quoted(selector)} also matches pods of {others}"
         return "AmbiguousSelector", "AmbiguousSelector", message
     return None

@@ -180,7 +180,7 @@ class Announcements(Observer, Reporter):
         ago = f", {duration(resumption.absent)} ago" if known else ""
         self._log.info(
             "resumed",
-            message=f"goes on with what an earlier run remembered of {targets}{ago}",
+            message=f"continues with the history of {targets} from an earlier run{ago}",
             targets=count,
             absent_seconds=round(resumption.absent, 3) if known else None,
             moved_seconds=round(resumption.moved, 3),

@@ -144,7 +144,7 @@ def _trust(daemon: Daemon) -> ssl.SSLContext | None:
             context.load_cert_chain(daemon.cert_file, daemon.key_file, password="")
         except (OSError, ssl.SSLError):
             raise PageError(
-                f"{daemon.cert_file} and its key are no certificate (PEM) that can be used"
+                f"{daemon.cert_file} and its key are not a valid certificate (PEM)"
             ) from None
     return context
 

@@ -120,7 +120,7 @@ class Reload:
             self._log.warning(
                 "needs_restart", message=f"{change}; this takes effect when the daemon starts again"
             )
-        stays = "is no target any more; its replicas stay as they are"
+        stays = "is no longer a target; its replicas do not change"
         lines = [("target_added", key, "is a target now") for key in comparison.added]
         for key in comparison.removed:
             other = config.other_shard(key)

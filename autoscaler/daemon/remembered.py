@@ -53,7 +53,8 @@ class RestoredHistories:
         why = f" ({reasons})" if reasons else ""
         if not known:
             return f"decides as a daemon that has just started: no target {_NO_WAY_DOWN}{why}"
-        line = f"goes on with what {self.source} of {_share(known, every)}{self.after}{why}"
+        share = _share(known, every)
+        line = f"continues with the history that {self.source} of {share}{self.after}{why}"
         if self.before:
             line = f"{self.before}; {line}"
         if known < every:

@@ -161,7 +161,7 @@ def find_binary() -> str:
         return program
     if named:
         raise DemoError(f"PROMETHEUS_BINARY={named} is not a program that can be run. {_INSTALL}")
-    raise DemoError(f"The demo needs Prometheus, and there is none on the PATH. {_INSTALL}")
+    raise DemoError(f"The demo needs Prometheus, which is not on the PATH. {_INSTALL}")
 
 
 @contextmanager

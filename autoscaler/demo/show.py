@@ -231,7 +231,7 @@ def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None
     workers = next(iter(at.targets.values()))
     for line in (
         "",
-        f"It goes on, with a burst of messages now and then: Ctrl-C ends it. See {at.url}",
+        f"The demo continues with bursts of messages; Ctrl-C ends it. See {at.url}",
         "or, in another terminal:",
         f"  {command} status --url {at.url}",
         f"  {command} history --since 10m --url {at.url}",
@@ -255,7 +255,7 @@ def _say_what_is_next(say: Callable[[str], None]) -> None:
         ("Every mistake in it at once:", "validate autoscaler.yaml"),
         ("What it would do now, and why:", "plan -c autoscaler.yaml --explain"),
         ("The daemon that you saw at work:", "run -c autoscaler.yaml"),
-        ("How each target stands:", "status -c autoscaler.yaml"),
+        ("The state of each target:", "status -c autoscaler.yaml"),
         ("Why it did that:", "explain -c autoscaler.yaml shop/order-worker"),
     ):
         say(does)

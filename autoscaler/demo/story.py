@@ -108,13 +108,13 @@ class DemoOptions:
     ] = "autoscaler-demo"
     clusters: Annotated[
         int,
-        typer.Option(min=1, help="Have so many stand-ins, with one daemon for all of them."),
+        typer.Option(min=1, help="Number of simulated clusters, all with one daemon."),
     ] = 1
     keep: Annotated[
         bool | None,
         typer.Option(
             "--keep/--no-keep",
-            help="Whether it then goes on until Ctrl-C; by default it does on a terminal.",
+            help="Continue until Ctrl-C; default: on a terminal.",
             show_default=False,
         ),
     ] = None

@@ -343,7 +343,7 @@ def read_list(
         metadata = answer["metadata"]
         more, version = metadata.get("continue") or "", metadata.get("resourceVersion", "")
         if not (isinstance(more, str) and isinstance(version, str)):
-            raise TypeError("its metadata are no texts")
+            raise TypeError("its metadata are not strings")
         if not more:
             return version
         query = query | {"continue": more}

@@ -210,7 +210,7 @@ def _read(obj: JsonObject) -> tuple[_Name, _HpaTarget]:
     if not all(
         isinstance(text, str) and len(text) <= _LONGEST_NAME for text in (*controlled, name)
     ):
-        raise ValueError("a name is no text, or too long")
+        raise ValueError("a name is not a string, or too long")
     return (namespace, name), _HpaTarget(controlled, words_of(metadata))
 
 

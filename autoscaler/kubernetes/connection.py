@@ -159,7 +159,7 @@ def find_api_server(
         origin = "the service account of this pod"
         return ClusterEndpoint(origin, lambda: _in_cluster(service_account), token)
     if in_cluster:
-        raise ConnectError(f"inCluster is true, and this is no pod with a token at {token}")
+        raise ConnectError(f"inCluster is true, but there is no token at {token}")
     named = os.environ.get("KUBECONFIG")
     paths = [with_home(part) for part in (named or "~/.kube/config").split(":") if part]
     if any(path.exists() for path in paths):

@@ -92,7 +92,7 @@ def _term(requirement: JsonObject) -> tuple[str, str]:
     if operator == "DoesNotExist":
         return key, f"!{key}"
     if operator not in {"In", "NotIn"}:
-        raise ValueError(f"{operator!r} is no operator of a label selector")
+        raise ValueError(f"{operator!r} is not an operator of a label selector")
     return key, f"{key} {operator.lower()} ({','.join(sorted(requirement['values']))})"
 
 
@@ -115,7 +115,7 @@ class ScalePaths:
             raise ValueError(f"the spec replicas field {self.spec_replicas} does not exist")
         selector = _value(obj, self.selector) if self.selector else None
         if selector is not None and not isinstance(selector, str):
-            raise ValueError(f"{selector!r} is no selector in string form")
+            raise ValueError(f"{selector!r} is not a selector in string form")
         counts = (spec, _count(obj, self.status_replicas) or 0)
         return _make_scale(obj, counts, selector or "", last, self.spec_replicas)
 
@@ -126,7 +126,7 @@ def _value(obj: JsonObject, path: FieldPath) -> object:
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise TypeError(f"{'.'.join(path)}: the parent of {step} is no object")
+            raise TypeError(f"{'.'.join(path)}: the parent of {step} is not an object")
         if step not in value:
             return None
         value = value[step]
@@ -143,7 +143,7 @@ def _count(obj: JsonObject, path: FieldPath) -> int | None:
 def checked_count(value: object) -> int:
     """Return a count of replicas; raises ValueError."""
     if type(value) is not int or not 0 <= value <= INT32_MAX:
-        raise ValueError("it is no count of replicas")
+        raise ValueError("not a number of replicas")
     return value
 
 
@@ -383,7 +383,7 @@ class ScalableKinds:
 def _label(name: str) -> str:
     """Return a name that is a part of paths from now on; raises one of MALFORMED."""
     if not _LABEL.fullmatch(name):
-        raise ValueError("it is no DNS label")
+        raise ValueError("not a DNS label")
     return name
 
 

@@ -280,7 +280,7 @@ class Leadership(WriteGate):
         if not self._sure and self._election.holder == self.identity:
             self._read()
         record = self._election.release(self._wall())
-        sentence = f"this process stands for {self._leases} no more"
+        sentence = f"this process no longer runs for {self._leases}"
         until = clock.monotonic() + _RELEASE_SECONDS
         if record is not None and self._sure:
             answer = self._leases.write(record, self._lease, until, {_URL: ""})

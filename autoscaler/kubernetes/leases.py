@@ -54,7 +54,7 @@ class Leases:
         try:
             return {_name_of(item): _lease_of(item).record for item in answer["items"]}
         except MALFORMED:
-            return malformed(self._api.server, "something that is no list of Leases")
+            return malformed(self._api.server, "something other than a list of Leases")
 
     def write(
         self,
@@ -171,14 +171,14 @@ def _lease_of(document: JsonObject) -> Lease:
     )
     lease = Lease(typed(record), document)
     if not all(isinstance(text, str) for text in lease.annotations.values()):
-        raise ValueError("an annotation is no text")
+        raise ValueError("an annotation is not a string")
     return lease
 
 
 def _name_of(document: JsonObject) -> str:
     name = document["metadata"]["name"]
     if not isinstance(name, str):
-        raise TypeError("its name is no text")
+        raise TypeError("its name is not a string")
     return name
 
 

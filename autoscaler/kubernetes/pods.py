@@ -102,7 +102,7 @@ def _quantities(of: JsonObject) -> _Quantities:
 
 def _name(text: object) -> str:
     if not isinstance(text, str) or len(text) > _LONGEST_NAME:
-        raise ValueError("a name is no text, or too long")
+        raise ValueError("a name is not a string, or too long")
     return text
 
 

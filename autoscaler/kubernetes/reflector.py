@@ -146,7 +146,7 @@ class Reflector(Generic[CacheT]):
 
     def distrust(self, why: str) -> None:
         """Let the cache not count before it has been listed anew, and request that."""
-        self._distrusted = ReadFailure(f"{self.cache.name} is being listed anew: {why}")
+        self._distrusted = ReadFailure(f"{self.cache.name} is being listed again: {why}")
         self.relist()
 
     @property
@@ -236,7 +236,7 @@ class Reflector(Generic[CacheT]):
     def _list(self) -> Failure | None:
         if self.state is WatchState.SYNCED and self._outage is None:
             # Until the list is complete the cache stays as it is now.
-            self._outage = _outage_since(clock.monotonic(), "it is being listed anew")
+            self._outage = _outage_since(clock.monotonic(), "it is being listed again")
         path = self.cache.path(clock.monotonic() + _PATH_SECONDS)
         if isinstance(path, Failure):
             return path
@@ -293,7 +293,7 @@ class Reflector(Generic[CacheT]):
             self._resource_version = None
         if failure.status == _MALFORMED:
             name = self.cache.name
-            self._notes.notify(f"{name}, malformed", f"{name} is listed anew: {failure.message}")
+            self._notes.notify(f"{name}, malformed", f"{name} is listed again: {failure.message}")
         outage = self._outage or _outage_since(clock.monotonic(), failure.message)
         self._outage = replace(outage, reason=failure.message)
         pause = max(self._pause.next(), min(failure.retry_after or 0.0, _LONGEST_RETRY_AFTER))

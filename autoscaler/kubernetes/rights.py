@@ -94,7 +94,7 @@ def rights_needed(
         yield Right("get", "apiextensions.k8s.io", crd, None, unwatched)
     if lease is not None:
         unled = "it cannot become the leader, and writes nothing"
-        late = "who stands by asks for the Lease once in a retryPeriod, and leads later"
+        late = "a standby asks for the Lease once per retryPeriod and leads later"
         for verbs, otherwise in (("create get update", unled), ("list watch", late)):
             for right in _rights(verbs, "coordination.k8s.io", "leases", lease[:1], otherwise):
                 # What is created has no name yet.

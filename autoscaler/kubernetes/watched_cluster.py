@@ -127,17 +127,17 @@ class WatchedCluster:
             if before is None or now - before <= ABSENT_SECONDS:
                 return
             self._wait_until = clock.monotonic() + LISTED_WITHIN_SECONDS
-            why = f"this process stood still for {duration(now - before)}"
+            why = f"this process was suspended for {duration(now - before)}"
             for watch in self._watches():
                 watch.distrust(why)
-        self._notes.notify(_ABSENCE, f"{why}: what it knows of the cluster is listed anew")
+        self._notes.notify(_ABSENCE, f"{why}: the cluster is listed again")
 
     def is_current(self) -> bool:
         """Return whether nothing is listed anew since the process stood still."""
         self.attend()
         current = self._is_current()
         if current:
-            self._notes.resolved(_ABSENCE, "what is watched has been listed anew")
+            self._notes.resolved(_ABSENCE, "the watches have been listed again")
         return current
 
     def _is_current(self) -> bool:

@@ -73,7 +73,7 @@ def parse(text: str) -> tuple[Item, ...]:
     count = count_of(items)
     if count > MOST_SAMPLES:
         raise ValueError(
-            f"stands for {count:,} samples, and may for {MOST_SAMPLES:,}: take a longer interval"
+            f"stands for {count:,} samples, the limit is {MOST_SAMPLES:,}: use a longer interval"
         )
     return items
 
@@ -112,9 +112,7 @@ def _values(item: Ramp | StaleMarker) -> Iterable[float | None]:
 def _item(text: str) -> Item:
     form = _ITEM.fullmatch(text) if len(text) <= _LONGEST_ITEM else None
     if form is None:
-        raise ValueError(
-            f"has {_shown(text)}, which is none of promtool's notation: {_advice(text)}"
-        )
+        raise ValueError(f"has {_shown(text)}, which promtool does not know: {_advice(text)}")
     if form["stale"]:
         return StaleMarker()
     number = form["value"] or form["word"]
@@ -138,12 +136,12 @@ def _advice(text: str) -> str:
     if text.lower().startswith("stale") or _WORD_TIMES.fullmatch(text):
         return "`stale`, NaN and Inf stand alone; repeat them with blanks between"
     if text.startswith("x"):
-        return "no blank stands before x, as in 200x20"
+        return "remove the blank before x, as in 200x20"
     if _SUM.fullmatch(text):
         return f"say how often, as in {text}x20"
     before, x, _ = text.partition("x")
     if x and (_ITEM.fullmatch(before) or _SUM.fullmatch(before)):
-        return "behind x stands a whole number, as in 200x20"
+        return "write a whole number after x, as in 200x20"
     return _FORM
 
 

@@ -294,7 +294,7 @@ def lines_of(found: TuningResult, begin: float, config: Config) -> Iterator[str]
         yield f"{_GAP}{key}: {as_flow(values)}"
     yield f"preferred: {_preferred(found.preference)}"
     split, rest = _days(found.split), _days(judged)
-    yield f"chosen by the first {split}, judged on the last {rest}: both are told"
+    yield f"chosen by the first {split}, evaluated on the last {rest}; both are shown"
     yield ""
     on_front = found.front()
     shown = sorted(
@@ -308,7 +308,7 @@ def lines_of(found: TuningResult, begin: float, config: Config) -> Iterator[str]
         told += f"; the {len(shown)} of {len(on_front)} that are preferred most"
     if found.today not in shown:
         shown.append(found.today)
-        told += "; beside them the configuration as it is"
+        told += "; next to the current configuration"
     yield f"{told}:"
     yield ""
     shown.sort(key=lambda candidate: total(candidate.days[first]).replica_hours)
@@ -416,7 +416,8 @@ def _judgement(found: TuningResult) -> Iterator[str]:
     counts = found.judged()
     if not _is_better(found):
         yield (
-            "on the last days what was chosen is no better than the configuration as it is: what "
+            "on the last days the chosen candidate is not better than the current "
+            "configuration: what "
             "it gained on the first ones it does not keep"
         )
     elif counts.sure:

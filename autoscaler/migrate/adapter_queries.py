@@ -34,7 +34,7 @@ FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
 """Returns the labels of the series that a selector matches; raises what its connection raises."""
 
 _RANGE = re.compile(r"\[([0-9a-z]{1,20})\]")
-_BUILT_IN = "the built-in query stands for it: each container counts once, averaged over 2m"
+_BUILT_IN = "the built-in query replaces it: each container counts once, averaged over 2m"
 _ADDED_UP = (
     "several series of one container, as of one that was restarted, count as in the adapter: write "
     "a query of `resourceQueries` that counts each container once"
@@ -52,7 +52,7 @@ _MOST_WRITTEN = 20
 _MOST_COMPARED, _LONGEST_COMPARED = 200, 63
 
 _ASK = "ask Prometheus which there are (--prometheus)"
-_ASKED = "Prometheus has none of them now: import again when it has"
+_ASKED = "Prometheus does not have them now: import again when it does"
 _PINNED = "__label_matchers__"
 _MARK = f'{_PINNED}="1"'
 """Stands where a rule has `<<.LabelMatchers>>`, until it is known what belongs there."""
@@ -468,7 +468,7 @@ class _RuleWriter:
         for condition in asked.conditions:
             if _LABEL.fullmatch(condition.key) is None:
                 raise _NoQueryError(
-                    f"its selector has the key {printable(condition.key)}, which is no label of "
+                    f"its selector has the key {printable(condition.key)}, which is not a label of "
                     "Prometheus, so that the adapter finds nothing: name a label"
                 )
         self.pinned = self._pinned()
@@ -553,7 +553,8 @@ class _RuleWriter:
         except ValueError as error:
             shown = printable(text.replace(_MARK, "..."), _LONGEST_SHOWN)
             raise _NoQueryError(
-                f"metricsQuery of {self.rule.where} becomes {shown}, which is no PromQL: {error}"
+                f"metricsQuery of {self.rule.where} becomes {shown}, which is invalid PromQL: "
+                f"{error}"
             ) from error
 
     def _constant(self, text: str, tree: Node) -> _WrittenQuery:

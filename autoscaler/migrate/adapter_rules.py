@@ -29,7 +29,7 @@ from autoscaler.migrate.go_text import (
 
 _Made = TypeVar("_Made")
 _SETTINGS = "it configures the adapter's own pods, and nothing asks it any longer"
-_AROUND = "it is no rule of the adapter, which nothing asks any longer"
+_AROUND = "not needed: nothing uses the adapter any more"
 _HOLDERS = frozenset({"ConfigMap", "HelmRelease", "HelmChart", "Application", "ApplicationSet"})
 """Objects in whose values or texts there may be rules."""
 _OF_OBJECTS = frozenset({"apiVersion", "kind", "metadata", "status"})

@@ -237,7 +237,7 @@ def _take_away(move: Move, first: Other, wishes: AdoptOptions) -> int | None:
             return None
         if not is_same(other.autoscaler, first.autoscaler):
             raise CommandError(
-                f"{move.key}: {other} was edited or made anew meanwhile, and is not the one that "
+                f"{move.key}: {other} was edited or recreated meanwhile, and is not the one that "
                 f"was saved; {AGAIN}"
             )
         failure = move.cluster.delete(other.autoscaler)

@@ -28,7 +28,7 @@ _RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
 INDENT = "     "
 """Before a line that is to be copied."""
 _LONGEST_NAME = 253
-_NOTHING = "  nothing is to be done"
+_NOTHING = "  nothing to do"
 
 
 # -- how it stands ---------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class ImportedManifest:
             lost = [entry for entry in more if entry.outcome is KeyOutcome.REFUSED]
             return [KeyEntry((), KeyOutcome.REFUSED, self.why), *lost]
         if self.state is ImportState.OTHER:
-            return [KeyEntry((), KeyOutcome.IGNORED, "it is no autoscaler")]
+            return [KeyEntry((), KeyOutcome.IGNORED, "not an autoscaler")]
         return self.manifest.fields.entries()
 
     @property
@@ -260,7 +260,7 @@ class _Importer:
         namespace = manifest.namespace or self._here
         owner = _scaled_object_of(manifest)
         if owner and (namespace, owner) in self._scaled_objects:
-            why = f"KEDA makes it of the ScaledObject {owner}, which stands for it"
+            why = f"KEDA creates it from the ScaledObject {owner}, which is imported instead"
             manifest.fields.ignored(why=why)
             return ImportedManifest(manifest, ImportState.USED, why=why)
         refusal = _OF_KEDA.format(describe(owner)) if owner else _refusal(manifest)

@@ -158,7 +158,7 @@ def _annotated(reading: _HpaReading, name: str, kind: type) -> Fields:
         return annotations.parsed(key, value=None)
     value = json_of(text)
     if not isinstance(value, kind):
-        why = f"it is no JSON of {name}, so that the API server does as if it were not there"
+        why = f"invalid JSON of {name}, which the API server ignores"
         reading.differs(annotations, key, why=f"the annotation {key}: {why}", place=(name,))
         return annotations.parsed(key, value=None)
     annotations.carried(key)
@@ -268,7 +268,7 @@ def _source(source: Fields, key: str) -> dict[str, object]:
     elif average is not None:
         new["target"] = {"type": "AverageValue", "averageValue": average}
         if value is not None:
-            source.ignored("targetValue", why="averageValue counts, which stands beside it")
+            source.ignored("targetValue", why="averageValue, next to it, counts")
     else:
         new["target"] = {"type": "Value", "value": value}
     return new

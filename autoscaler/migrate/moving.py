@@ -255,7 +255,7 @@ _PATIENCE_SECONDS, _PATIENCE_PERIODS = 30.0, 2.0
 """How long a step is waited for: a reload, a watch and a sync take less."""
 _MOST_OF_A_MANIFEST = 2**20
 _LONGEST_NAME = 253
-AGAIN = "run the same command again to go on, or with --back to go back"
+AGAIN = "run the same command again to continue, or with --back to return"
 
 
 def as_autoscaler(target: Target) -> tuple[JsonObject, tuple[str, ...]]:
@@ -492,6 +492,6 @@ class Move:
             if known and here == self.target.namespace and self.cluster.controls(manifest):
                 return manifest
         raise CommandError(
-            f"{self.saved} is no manifest of an autoscaler of {self.key}: name the right folder "
+            f"{self.saved} is not a manifest of an autoscaler of {self.key}: name the right folder "
             "with --backup, or take the file away to go back without it"
         )

@@ -81,7 +81,7 @@ def loads(kind: type[T], text: str | bytes) -> T:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"it is no JSON: {error}") from None
+        raise UnreadableError(f"invalid JSON: {error}") from None
     return reader_of(kind)(document)
 
 

@@ -188,7 +188,7 @@ def document_of(
     except (ValueError, RecursionError):
         raise _unreadable(subject, body, redactor) from None
     if not isinstance(document, dict):
-        raise misshapen(subject, "the JSON is no object")
+        raise misshapen(subject, "the JSON is not an object")
     if document.get("status") == "error":
         error_type, text = prometheus_error(redactor.error_body(body), redactor)
         text = f"Prometheus refused the query ({error_type}): {text}"
@@ -220,7 +220,7 @@ def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> 
         else:
             series = [_series(element) for element in result]
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
-        raise misshapen(subject, f"the result is no {kind} of floats") from None
+        raise misshapen(subject, f"the result is not a {kind} of floats") from None
     return QueryResult(series, warnings_of(subject, document, redactor))
 
 
@@ -233,7 +233,7 @@ def _series(element: Any) -> Series:
 def histograms() -> QueryError:
     """Return the failure for native histograms."""
     return QueryError(
-        "the query returns native histograms, which are no numbers; histogram_quantile,"
+        "the query returns native histograms, not numbers; histogram_quantile,"
         " histogram_sum and histogram_count make numbers of them",
         kind=FailureKind.WRONG_QUERY,
     )
@@ -264,7 +264,7 @@ def warnings_of(subject: str, document: dict[str, object], redactor: Redactor) -
     if warnings is None:
         warnings = []
     if not isinstance(warnings, list):
-        raise misshapen(subject, "warnings is no list")
+        raise misshapen(subject, "warnings is not a list")
     serious = [str(text) for text in warnings if not str(text).startswith(_INFO)]
     told = tuple(redactor.line(text, _LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
     # So VictoriaMetrics' cluster warns when a storage node is away.
@@ -284,4 +284,4 @@ def _unreadable(subject: str, body: bytes, redactor: Redactor) -> QueryError:
     if not text:
         return QueryError(f"{subject} sent an empty answer", transient=True)
     start = redactor.line(text[:200].decode("utf-8", "replace"), _LONGEST_START)
-    return QueryError(f"{subject} sent an answer that is no JSON, it starts: {start}")
+    return QueryError(f"{subject} sent invalid JSON, it starts: {start}")

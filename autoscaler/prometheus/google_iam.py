@@ -45,7 +45,7 @@ def fetch_token(file: Path | None) -> Token[str]:
             text = lost_connection(error, _SUBJECT)
             raise SecretError(text or f"fetching it failed ({type(error).__name__})") from None
         except (TypeError, KeyError, AttributeError):  # how google-auth refuses what it gets
-            raise SecretError(f"{_SUBJECT} sent an answer that is no token") from None
+            raise SecretError(f"{_SUBJECT} sent an answer without a token") from None
 
 
 def _token(file: Path | None, request: Request) -> Token[str]:
@@ -69,7 +69,7 @@ def _token(file: Path | None, request: Request) -> Token[str]:
 def _unusable(file: Path | None, error: Exception) -> str:
     if file is not None:
         strerror = error.strerror if isinstance(error, OSError) else None
-        reason = strerror or "it is none of a service account or another of Google"
+        reason = strerror or "not a key of a service account or another Google credential"
         return f"the credentials file {file} cannot be used: {reason}"
     if isinstance(error, DefaultCredentialsError):
         return printable(str(error), _LONGEST_TEXT)

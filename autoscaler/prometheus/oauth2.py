@@ -112,7 +112,7 @@ class OAuth2Fetch:
         self, status: int, redactor: Redactor, error: OAuth2Error | None = None
     ) -> SecretError:
         if status == 200 and error is None:
-            return SecretError(f"{self._subject} sent an answer that is no token")
+            return SecretError(f"{self._subject} sent an answer without a token")
         sentence = f"{self._subject} answered HTTP {status} {responses.get(status, '')}".rstrip()
         if error is not None and error.error:
             words = f"{error.error}: {error.description}" if error.description else error.error

@@ -95,7 +95,7 @@ class CredentialsFetch:
             credentials = session.get_credentials()
             if credentials is None:
                 where = "the environment, the shared files, or of the container or machine"
-                raise SecretError(f"there are none in {where}")
+                raise SecretError(f"not in {where}")
             keys, seconds = _frozen(credentials), _seconds_left(credentials)
             if not self._settings.role_arn:
                 return Token(SigningKeys(keys, region), seconds)

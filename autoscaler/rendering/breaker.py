@@ -15,7 +15,7 @@ def describe(news: BreakerNews) -> str:
     query = printable(trip.query, _LONGEST_QUERY)
     shared = f"; the query that they share most is {query}" if query else ""
     held = (
-        f"; nothing goes down before {rfc3339(trip.until)}, scale-ups go on{shared}; "
+        f"; no scale-down before {rfc3339(trip.until)}, scale-ups continue{shared};  "
         f"if they may go down: {release_command(news.server)}"
     )
     released = f"{now} may go down; it does not trip again for as long as it holds"
@@ -23,7 +23,7 @@ def describe(news: BreakerNews) -> str:
     change = {
         BreakerChange.TRIPPED: f"has tripped: {who} would go down at once{held}",
         BreakerChange.TRIPPED_AGAIN: f"has tripped again: {who} would still go down{held}",
-        BreakerChange.RESUMED: f"goes on after the restart: {who} were about to go down{held}",
+        BreakerChange.RESUMED: f"continues after the restart: {who} were about to scale down{held}",
         BreakerChange.RELEASED: f"was released: {released}",
         BreakerChange.ENDED: f"has ended after {ended}",
         BreakerChange.REMOVED: f"has ended by the new configuration: {now} may go down",

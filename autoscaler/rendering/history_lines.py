@@ -60,7 +60,7 @@ def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> DisplayedHistories
     if version != VERSION:
         raise FormatError(f"histories of version {VERSION} are needed, and it has {version}")
     if type(now) is not float or type(leads) is not bool or type(targets) is not int:
-        raise FormatError("the first line is no header")
+        raise FormatError("the first line is not a header")
     histories, count = {}, 0
     for count, line in enumerate(rest, 1):  # noqa: B007 - the number of lines
         entry = _object(line)
@@ -86,5 +86,5 @@ def _object(line: bytes) -> dict[str, object]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise FormatError("it sent what is no line of JSON")
+        raise FormatError("it sent a line that is not JSON")
     return document

@@ -90,7 +90,7 @@ DECISIONS = _counter(
 )
 WRITES = _counter(
     "writes_total",
-    "Changes of scale by what became of them: written, superseded by somebody else's, failed, "
+    "Changes of scale by what became of them: written, superseded by another client, failed, "
     "or left out because another process leads.",
     "outcome",
     "direction",
@@ -177,7 +177,7 @@ LEADER = _gauge(
 )
 LEADERSHIP_TRANSITIONS = _counter(
     "leadership_transitions_total",
-    "Times that this process came to lead or ceased to.",
+    "Times that this process became the leader, or stopped being it.",
     by_cluster=True,
 )
 EVENTS = _counter(

@@ -120,7 +120,7 @@ def _outcome(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
 
 _number(
     "last_success_timestamp_seconds",
-    "The last sync that came to a decision and whose write, if it had one, did not fail.",
+    "The last sync with a decision whose write did not fail.",
     attrgetter("succeeded"),
 )
 
@@ -174,7 +174,7 @@ _number(
 )
 _number(
     "min_replicas",
-    "The minReplicas in force: the target's own, or those of an open schedule or a query.",
+    "The minReplicas in force: of the target, of an open schedule or of a query.",
     attrgetter("decision.min_replicas"),
 )
 _number("max_replicas", "The maxReplicas in force.", attrgetter("decision.max_replicas"))
@@ -236,7 +236,7 @@ def _condition(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
 
 _number(
     "stabilized_until_timestamp_seconds",
-    "Until when stabilization holds the count as it does now; absent while it holds nothing.",
+    "The time at which the current stabilization ends; absent without one.",
     lambda row: None if (stage := row.decision.stabilization) is None else stage.until,
 )
 
@@ -253,7 +253,8 @@ _number(
 )
 _number(
     "held_until_timestamp_seconds",
-    "Until when nothing is written because others undid our writes; absent otherwise.",
+    "The time until which nothing is written because other clients undid our writes; absent "
+    "otherwise.",
     lambda row: row.decision.held_until if row.marks & _CONTESTED else None,
 )
 
@@ -270,7 +271,8 @@ def _no_scale_down(row: TargetRow) -> float | None:
 
 _number(
     "no_scale_down_until_timestamp_seconds",
-    "Until when nothing goes down because a reading has just returned after a gap, was the first "
+    "The time before which nothing scales down because a reading returned after a gap, was "
+    "the first "
     "one, or holdScaleDownQuery held until lately; absent otherwise.",
     _no_scale_down,
 )
@@ -312,7 +314,7 @@ _number(
 )
 _number(
     "foreign_changes_total",
-    "Times that somebody else set the replicas.",
+    "Changes of the replicas by other clients.",
     attrgetter("foreign_changes"),
     MetricKind.COUNTER,
 )

@@ -28,7 +28,7 @@ _NO_EXPIRY_SECONDS = 300.0
 """How often a token that does not say when it expires is fetched again."""
 _LONGEST_WAIT = 86_400.0
 """A token that lasts longer, even for ever, is replaced each day; Python cannot wait 292 years."""
-EXPIRED = "the one that came has expired already: is the clock right?"
+EXPIRED = "the received token has expired already: is the clock right?"
 
 T = TypeVar("T")
 

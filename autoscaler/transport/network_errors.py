@@ -91,7 +91,7 @@ def proxy_url(proxy: str) -> str:
     if not parts.host or parts.port == 0:
         raise ValueError(f"its URL is not valid; {right}")
     if parts.scheme not in {"http", "https"}:
-        raise ValueError(f"{without_secrets(url)} is no HTTP proxy, which is needed; {right}")
+        raise ValueError(f"{without_secrets(url)} is not an HTTP proxy; {right}")
     return url
 
 

@@ -64,7 +64,7 @@ class RotatingValue(Generic[T]):
         else:
             fault = ""
         if fault != self._fault:
-            stays = f": {fault}; what was read before it stays in use"
+            stays = f": {fault}; the previous content stays in use"
             self._told(not fault, self._name + (stays if fault else " can be used again"))
         self._fault = fault
 

@@ -223,8 +223,8 @@ def test_a_daemon_that_does_not_see_the_other_one_is_told(
     assert bed.refused("a") == (
         'the daemon does not see HorizontalPodAutoscaler "web", and says that the target is ok. '
         "Give it the right to list and watch HorizontalPodAutoscalers, and look whether your "
-        "kubeconfig names its cluster; run the same command again to go on, or with --back to go "
-        "back\n"
+        "kubeconfig names its cluster; run the same command again to continue, or with --back "
+        "to return\n"
     )
 
 

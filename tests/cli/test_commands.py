@@ -356,4 +356,4 @@ def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:
     file.write_text("prometheus: {url: http://p}\nleaderElection: {enabled: true}\ntargets: []\n")
     done = autoscaler("validate", str(file))
     assert done.returncode == 0
-    assert "leaderElection.namespace is that of the daemon's pod" in done.stderr
+    assert "leaderElection.namespace is the namespace of the daemon's pod" in done.stderr

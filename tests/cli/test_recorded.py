@@ -130,7 +130,7 @@ def test_who_has_written_instead_of_the_daemon_is_told(kept: Path) -> None:
             for command in (("explain", "shop/web"), ("history",), ("history", "shop/web")):
                 code, out, err = ran(*command, "--url", f"http://{HOST}:{listener.port}")
                 assert (code, "stands by" in out) == (0, False)
-                last = f"this daemon stands by: {told}" if told else ""
+                last = f"this daemon is a standby: {told}" if told else ""
                 assert err.splitlines()[1:] == ([last] if last else [])
     several = (replace(own, cluster="eu"), replace(other, cluster="us"))
     with serving(views_of(metrics, record=record, leaders=several)) as listener:
@@ -179,7 +179,7 @@ def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -
     ("asked", "code", "sentence"),
     [
         ("shop/wbe", 2, "no target is called shop/wbe; did you mean shop/web?"),
-        ("shop/web --at 5/6", 2, "'5/6' is no time; write it as in: "),
+        ("shop/web --at 5/6", 2, "'5/6' is not a valid time; use a form such as "),
         ("shop/web --at tomorrow", 2, "which has not come yet"),
         ("shop/web --at 'yesterday 18:00'", 1, "nothing is recorded of shop/web at 2025-12-"),
     ],
@@ -293,7 +293,7 @@ def test_status_of_a_directory_is_what_was_recorded_last(kept: Path, tmp_path: P
     )
     code, _, err = ran("status", "-c", str(file))
     assert code == 0
-    assert "no daemon listens at http://127.0.0.1:9; what is shown was recorded until " in err
+    assert "no daemon listens at http://127.0.0.1:9; the data shown were recorded until " in err
     assert ran("explain", WEB, "--last-change", "-c", str(file))[0] == 0
 
 

@@ -208,7 +208,7 @@ def test_what_cannot_be_replayed_is_said(config: Path, tmp_path: Path) -> None:
     file, of = samples(tmp_path), ("-c", config)
     bad = tmp_path / "bad.csv"
     bad.write_text("t,value\n1,x\n")
-    sentence = "'x' is no number; leave out a row of which the value is not known"
+    sentence = "'x' is not a number; leave out rows without a value"
     files = ("--csv", f"cpu={file}", "--csv", bad, "--csv", file)
     assert refused(*of, *files) == (
         2,

@@ -338,7 +338,7 @@ def test_it_tells_who_leads_the_clusters_of_the_targets() -> None:
     ("leader", "last"),
     [
         (ClusterLeader("", leading=True, holder="a_1"), "1 target: 1 ok"),
-        (ClusterLeader("", leading=False, holder="b_2"), "this daemon stands by: led by b_2"),
+        (ClusterLeader("", leading=False, holder="b_2"), "this daemon is a standby: led by b_2"),
     ],
 )
 def test_of_the_only_cluster_it_tells_when_another_leads(leader: ClusterLeader, last: str) -> None:

@@ -88,7 +88,7 @@ def test_a_file_that_is_not_valid_ends_with_2(tmp_path: Path) -> None:
     code, out, err = ran("test", str(bad), str(good), str(tmp_path / "none.yaml"))
     assert code == 2
     assert out == f"{good}: 1 passed\n"
-    notation = "has '+', which is none of promtool's notation: write numbers with blanks between "
+    notation = "has '+', which promtool does not know: write numbers with blanks between "
     notation += 'them, a+bxn or a-bxn or axn, _ or _xn, stale (got "1 +")'
     assert err.splitlines() == [
         f"{bad}:2: tests[0].series.q: {notation}",

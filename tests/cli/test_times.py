@@ -101,7 +101,9 @@ def test_the_nights_in_which_clocks_go_back_and_forward(
 def test_what_could_mean_several_times_or_none_is_refused(zone: Zone, text: str) -> None:
     """With examples, and nothing of it that a terminal would obey."""
     zone(NEW_YORK)
-    with pytest.raises(ValueError, match="is no time; write it as in: 10m ago, 03:12") as error:
+    with pytest.raises(
+        ValueError, match="is not a valid time; use a form such as 10m ago, 03:12"
+    ) as error:
         meant(text, NOON)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 250

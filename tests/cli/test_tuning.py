@@ -141,7 +141,7 @@ def test_the_table_says_all_in_80_columns(tmp_path: Path, preference: tuple[str,
         "changes a day",
     ]
     shown, front = map(int, re.findall(r"; the (\d+) of (\d+) that are preferred most", told)[0])
-    beside = "; beside them the configuration as it is" in told
+    beside = "; next to the current configuration" in told
     assert beside == (preference != COSTS)  # of which it is one of those that are preferred
     assert front > shown == len(rows) - beside
     settings = [line for line in table if line[2] != " "]

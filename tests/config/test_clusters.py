@@ -115,8 +115,8 @@ def test_a_reload_tells_what_changes_of_a_cluster(tmp_path: Path) -> None:
 
 
 TARGETS = """
-cluster: eu1 ~> cluster: `eu1` is no name of `clusters`: did you mean `eu`? known are eu, us
-clusters: [eu, us1] ~> clusters: `us1` is no name of `clusters`: did you mean `us`?
+cluster: eu1 ~> cluster: `eu1` is not in `clusters`: did you mean `eu`? known are eu, us
+clusters: [eu, us1] ~> clusters: `us1` is not in `clusters`: did you mean `us`?
 cluster: EU => cluster: must be a DNS label
 clusters: [] => clusters: needs at least 1 entry
 clusters: [eu, eu] => clusters: names `eu` twice
@@ -154,7 +154,7 @@ def with_clusters(entries: str) -> str:
         (
             document("cluster: eu\n", ""),
             "targets[0].cluster",
-            "`eu` is no name of `clusters`: there is none; leave it out",
+            "`eu` is not in `clusters`: there is none; leave it out",
         ),
     ],
 )

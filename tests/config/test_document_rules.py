@@ -47,7 +47,7 @@ queries: {on: up} ~> queries.on: YAML reads it as true: write "on", in quotes
 queries: {1: up} ~> queries.1: a key must be a text
 queries: {[a]: up} ~> queries: not a list or a mapping
 queries: {'': up} => queries[""]: must not be empty
-queries: {a: up, a: down} ~> queries.a: this key stands here twice
+queries: {a: up, a: down} ~> queries.a: duplicate key
 resourceQueries: {cpu: {window: 1m}} => resourceQueries.cpu.query: is missing
 kubernetes: {kubeconfg: x} => kubernetes.kubeconfg: did you mean `kubeconfig`?
 kubernetes: {context: 5} => kubernetes.context: put it in quotes
@@ -76,14 +76,14 @@ oauth2: {clientId: a, tokenUrl: 'https://h/token', clientSecretFile: FILE,
     => .oauth2.endpointParams.grant_type: is set by the other keys of oauth2
 oauth2: {clientSecret: abc}
     => .oauth2.clientSecret: write the name of a file that holds it: `clientSecretFile`
-sigv4: {accessKey: A} => .sigv4.accessKey: needs secretKeyFile beside it
-sigv4: {externalId: A} => .sigv4.externalId: needs roleArn beside it
+sigv4: {accessKey: A} => .sigv4.accessKey: needs secretKeyFile too
+sigv4: {externalId: A} => .sigv4.externalId: needs roleArn too
 azuread: {} => .azuread: needs one of managedIdentity
 azuread: {managedIdentity: {}, workloadIdentity: {}}
     => .azuread: managedIdentity and workloadIdentity cannot be used together
 azuread: {managedIdentity: {}, cloud: Azure} => .azuread.cloud: AzurePublic
-tls: {certFile: FILE} => .tls.certFile: needs keyFile beside it
-tls: {keyFile: FILE} => .tls.keyFile: needs certFile beside it
+tls: {certFile: FILE} => .tls.certFile: needs keyFile too
+tls: {keyFile: FILE} => .tls.keyFile: needs certFile too
 tls: {insecureSkipVerify: 'true'} => .tls.insecureSkipVerify: must be true or false (got "true")
 headers: {X-A: 5} => .headers.X-A: put it in quotes
 headers: {X A: b} => .headers["X A"]: name of an HTTP header

@@ -51,7 +51,7 @@ def activation(value: str, more: str = "idle: {}") -> str:
 IDLE = """
 idle: true => idle: a mapping; write {} for its defaults (got true)
 idle: false => idle: must be a mapping; leave it out (got false)
-idle: {enabled: true} => idle.enabled: leave it out: what is written is on
+idle: {enabled: true} => idle.enabled: leave it out: a written key is on
 idle: {cooldownPeriod: 5} => idle.cooldownPeriod: here it is `after` of
 idle: {initialCooldownPeriod: 5} => idle.initialCooldownPeriod: here it is `initially` of
 idle: {after: 5} => idle.after: a plain number has no unit; write 5s
@@ -59,7 +59,7 @@ idle: {cooldown: 5m} => idle.cooldown: known are after, initially
 idle: {replicas: -1} => idle.replicas: must be at least 0 (got -1)
 idle: {replicas: 1} ~> idle.replicas: must be less than minReplicas, which is 1 (got 1)
 idle: {}; minReplicas: 0
-    => minReplicas: must be at least 1 beside `idle`, which goes to idle.replicas and back by itself
+    => minReplicas: must be at least 1 with `idle`, which scales to idle.replicas and back
     (got 0)
 minReplicas: 5; idle: {replicas: 2}; schedules: [{NIGHT, minReplicas: 2}]
     ~> schedules[0].minReplicas: must be more than idle.replicas, which is 2 (got 2)
@@ -110,7 +110,7 @@ name: a, start: 8, end: 0 6 * * *, minReplicas: 2 => start: must be a text
 name: a, start: 0 6 * * *, end: '0  6 * * *', minReplicas: 2
     ~> end: is the same as start, so that the window would never open
 NIGHT, minReplicas: 2, timezone: Berlin
-    ~> timezone: is no time zone; right is a name such as Europe/Berlin or UTC (got
+    ~> timezone: is not a valid time zone; use a name such as Europe/Berlin or UTC (got
     "Berlin")
 NIGHT, minReplicas: 6, maxReplicas: 5 ~> maxReplicas: must be at least its minReplicas, which is 6
 NIGHT, minReplicas: 11
@@ -150,7 +150,7 @@ holdScaleDownQuery: {maxAge: 1m} => holdScaleDownQuery: needs `query`, which is 
 holdScaleDownQuery: '' => holdScaleDownQuery: must be PromQL, and is empty
 holdScaleDownQuery: 5 => holdScaleDownQuery: must be PromQL, or a mapping with `query` or `name`
 holdScaleDownQuery: {name: queue_lenght}
-    ~> holdScaleDownQuery.name: is no key of `queries`: did you mean `queue_length`?
+    ~> holdScaleDownQuery.name: unknown key of `queries`: did you mean `queue_length`?
 holdScaleDownQuery: {query: up, name: a} => holdScaleDownQuery.query: does not go with `name`
 holdScaleDownQuery: {name: queue_length, maxAge: 1m}
     => holdScaleDownQuery.maxAge: does not go with `name`: write it at that query
@@ -301,7 +301,7 @@ def test_what_many_targets_have_in_common_is_one_object(tmp_path: Path) -> None:
     assert one.min_replicas_query is two.min_replicas_query
 
 
-MADE_UP = "samples of pods, of which none is made up"
+MADE_UP = "samples of pods, which are never made up"
 PODS = f"""
 type: Pods; pods: {{metric: {{name: a, query: {{query: up, empty: zero}}}}, target: {{}}}}
     => pods.metric: {MADE_UP}

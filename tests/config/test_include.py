@@ -217,7 +217,7 @@ def test_a_query_in_two_files(tmp_path: Path) -> None:
     (fault,) = faults_of(write(tmp_path, files, MAIN + QUERIES))
     assert fault[:3] == ("targets.d/a.yaml", 3, "queries.rps")
     assert fault[3] == (
-        f"stands in {tmp_path}/autoscaler.yaml:3 too: all files share their queries; keep one, or "
+        f"is in {tmp_path}/autoscaler.yaml:3 too, and all files share their queries; keep one, or "
         "rename one"
     )
 

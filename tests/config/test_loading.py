@@ -300,8 +300,7 @@ def test_a_special_file_is_told_where_one_belongs(tmp_path: Path, special: Path,
     with pytest.raises(ConfigError) as caught:
         load(special)
     assert str(caught.value) == (
-        f"{special}: it is {kind}, not a file; what is piped to `autoscaler validate -` can be "
-        "checked"
+        f"{special}: it is {kind}, not a file; pipe the file to `autoscaler validate -` instead"
     )
     for path, text in (
         ("include[0]", f"{PROMETHEUS}include: [{special}]\n"),

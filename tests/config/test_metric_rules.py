@@ -107,7 +107,7 @@ type: Value, value: 9223372036854775808m ~> .value: must be at most 922337203685
 """
 METRICS = """
 name: queue_lenght
-    ~> .name: is no key of `queries`: did you mean `queue_length`? known are queue_length, rps
+    ~> .name: unknown key of `queries`: did you mean `queue_length`? known are queue_length, rps
 name: x/y => .name: must be a name
 name: x, query: '' => .query: must be PromQL, and is empty
 name: x, query: {window: 1m} => .query.query: is missing: the PromQL

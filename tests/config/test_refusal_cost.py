@@ -96,7 +96,7 @@ FILES: dict[str, tuple[Callable[[], str], str]] = {
             + "".join(f"{'  ' * one}{'a' * 190}:\n" for one in range(1, 38))
             + f"{'  ' * 38}k: 1\n" * 20_001
         ),
-        "this key stands here twice",
+        "duplicate key",
     ),
     "names that are unknown": (
         lambda: (

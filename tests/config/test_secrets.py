@@ -92,7 +92,7 @@ def test_of_another_programs_file_no_key_is_told(tmp_path: Path, text: str) -> N
 def test_a_numeric_key_of_another_programs_file(tmp_path: Path) -> None:
     """A key that is no text is quoted, with how to write it, in a configuration only."""
     (problem,) = refused(tmp_path, "48151623: x\nother: y\n")
-    assert problem.message.startswith("the file is something else: it has none of the keys")
+    assert problem.message.startswith("not a configuration")
     assert "48151623" not in str(problem)
     assert "48151623" in str(refused(tmp_path, "48151623: x\ntargets: []\n")[0])
 
@@ -128,4 +128,4 @@ def test_very_many_keys_of_another_programs_file(tmp_path: Path) -> None:
     text = "".join(f"{48151623 + one}: x\n" for one in range(MOST_LOOKED_AT + 1))
     problems = refused(tmp_path, text)
     assert "481" not in "".join(str(problem).partition(": ")[2] for problem in problems)
-    assert problems[0].message.startswith("the file is something else")
+    assert problems[0].message.startswith("not a configuration")

@@ -283,7 +283,7 @@ idle: => idle: has no value, so that it is off; `idle: {}` takes
 fallback: {replicas: 11}
     => fallback.replicas: is more than maxReplicas, which is 10: a fallback stays within the bounds
 fallback: {replicas: 4, behavior: currentReplicas}
-    => fallback.replicas: has no use beside behavior currentReplicas
+    => fallback.replicas: has no effect with behavior currentReplicas
 schedules: [{SUNDAY, minReplicas: 5}, {DAY, maxReplicas: 3}]
     => schedules[0].minReplicas: of `day`, which is 3, and both windows can be open at once: the
     minimum then holds

@@ -128,7 +128,8 @@ def mimir(keys: str) -> str:
 
 
 UNKNOWN = """
-server: mimr => server: is no key of `prometheus.servers`: did you mean `mimir`? known are default
+server: mimr => server: unknown server in `prometheus.servers`: did you mean `mimir`? known are
+    default
 server: other; metrics: [GPU] => metrics[0].resource.name: is a resource without a query
 metrics: [ELSEWHERE]
     => metrics[0].external.metric.query.server: known are default, mimir, other
@@ -137,13 +138,14 @@ minReplicasQuery: {query: q, server: nope}
 """.replace("ELSEWHERE", json.dumps(ELSEWHERE)).replace("GPU", json.dumps(GPU))
 WITHOUT_SERVERS = """
 server: mimir
-    => server: is no key of `prometheus.servers`: there is none; default is the server at the top
+    => server: unknown server in `prometheus.servers`: there is none; default is the server at
+    the top
 server: defalt => server: did you mean `default`? known are def
 """
 OF_MIMIR = """
 timeout: 10s => url: is missing
 url: http://m, timout: 10s => timout: did you mean `timeout`?
-url: http://m, tls: {certFile: ca.pem} => tls.certFile: needs keyFile beside it
+url: http://m, tls: {certFile: ca.pem} => tls.certFile: needs keyFile too
 url: http://m, servers: {} => servers: is not known here
 """
 REPLACED = [

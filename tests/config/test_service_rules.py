@@ -21,7 +21,7 @@ def breaker(snippet: str) -> str:
 BREAKERS = """
 share: 30 => share: such as 30% (got 30)
 share: a third => share: such as 30% (got
-enabled: true => enabled: leave it out: what is written is on
+enabled: true => enabled: leave it out: a written key is on
 share: 0% => share: in whole percent
 share: 100% => share: from 1% to 99%
 minTargets: 0 => minTargets: 1

@@ -151,7 +151,7 @@ def test_files_that_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     loaded(tmp_path, PROMETHEUS + "include: [a.yml, b.yml, c.yml]\n")
     (problem,) = refused(tmp_path, PROMETHEUS + "include: ['*.yml']\n")
     assert problem.path == "include[0]"
-    assert problem.message == "stands for more than 3 files; put several targets into one"
+    assert problem.message == "matches more than 3 files; put several targets into one"
     (problem,) = refused(tmp_path, PROMETHEUS + "include: [a.yml, b.yml, c.yml, d.yml]\n")
     assert problem.path == "include"
     assert problem.message.startswith("has more than 3 entries; a pattern such as targets.d/*.yaml")

@@ -70,7 +70,7 @@ WRONG = """
 listen: nowhere => .listen: must be an address and a port
 listen: 127.0.0.1:9191 => : as the document's `listen` is: leave it out
 auth: {} => .auth: needs bearerTokenFile, basicAuthUsersFile or both
-auth: {bearerTokenFile: junk} => .auth.bearerTokenFile: holds what is no token
+auth: {bearerTokenFile: junk} => .auth.bearerTokenFile: does not contain a token
 auth: {bearerTokenFile: empty} => .auth.bearerTokenFile: is empty
 auth: {bearerTokenFile: SECRET} => .auth.bearerTokenFile: must name a file
 auth: {basicAuthUsersFile: junk} => .auth.basicAuthUsersFile: holds no users
@@ -86,7 +86,7 @@ tls: {certFile: server.crt, keyFile: locked.key}
     => .tls.keyFile: holds an encrypted key; right is one without a password
 TLS, minVersion: TLS10} => .tls.minVersion: must be TLS12 or TLS13
 TLS, clientAuthType: VerifyClientCertIfGiven}
-    => .tls.clientAuthType: needs clientCAFile beside it
+    => .tls.clientAuthType: needs clientCAFile
 TLS, clientCAFile: other.crt} => .tls.clientCAFile: has no use without clientAuthType
 TLS, clientAuthType: VerifyClientCertIfGiven, clientCAFile: junk}
     => .tls.clientCAFile: no certificate in PEM
@@ -112,7 +112,7 @@ def test_credentials_that_would_cross_the_network_unencrypted_are_refused(
     """At an address of its own, or at that of the metrics."""
     text = top(place.format(listen, "auth: {bearerTokenFile: token}"))
     (problem,) = refused(files, text)
-    assert "auth needs tls beside it" in str(problem)
+    assert "auth needs tls" in str(problem)
     loaded(files, text.replace("auth:", f"{TLS}, auth:"))
 
 

@@ -57,13 +57,14 @@ paused: "yes\n" | all | paused is "yes", and taken as true; it may be true, fals
     scale-up
 paused: scale-up, paused-replicas: "5" | scale-up | paused-replicas is passed over: it goes with
     autoscaler/paused of true, or without that
-paused-replicas: "-1" | count | paused-replicas is "-1", which is no count; the current one is kept
-paused-replicas: "99999999999" | count | paused-replicas is "99999999999", which is no count; the
-    current one is kept
-paused: "true", paused-until: tomorrow | all | paused-until is "tomorrow", which is no instant such
-    as 2026-01-31T18:00:00Z; the pause has no end
+paused-replicas: "-1" | count | paused-replicas is "-1", which is not a number of replicas; the
+    current count is kept
+paused-replicas: "99999999999" | count | paused-replicas is "99999999999", which is not a number
+    of replicas; the current count is kept
+paused: "true", paused-until: tomorrow | all | paused-until is "tomorrow", which is not a time
+    such as 2026-01-31T18:00:00Z; the pause has no end
 paused: "true", paused-until: "2026-01-31T18:00:00" | all | paused-until is "2026-01-31T18:00:00",
-    which is no instant such as 2026-01-31T18:00:00Z; the pause has no end
+    which is not a time such as 2026-01-31T18:00:00Z; the pause has no end
 """
 
 

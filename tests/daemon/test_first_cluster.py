@@ -1,4 +1,4 @@
-"""A daemon that is given `clusters` goes on with what it kept before, as that of the first one."""
+"""A daemon that is given `clusters` continues with its history, as the one of the first cluster."""
 
 from contextlib import closing
 from pathlib import Path

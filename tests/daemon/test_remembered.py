@@ -31,7 +31,7 @@ from tests.worlds.prometheus.faults import Step
 
 KEYS = ("shop/Deployment/a", "shop/Deployment/b")
 FRESH = (
-    "decides as a daemon that has just started: no target goes down before its stabilization "
+    "decides like a daemon that has just started: no target scales down before its stabilization "
     "window has passed and the ranges of its queries are whole"
 )
 
@@ -95,7 +95,7 @@ def test_the_daemon_at_the_configured_address_is_asked_first(
         beside = changed(config, listen=address, state_directory=tmp_path / "state")
         found = remembered(beside, None)
     assert found.histories == {KEYS[0]: nth(2), KEYS[1]: nth(3)}
-    source = f"goes on with what the daemon at http://{address} remembers of"
+    source = f"continues with the history that the daemon at http://{address} remembers of"
     assert told(found, config) == f"{source} both targets"
     assert told(found, config, KEYS[:1]) == f"{source} the target"
 
@@ -104,7 +104,7 @@ def test_a_share_that_is_the_whole_is_told_in_words(config: Config) -> None:
     """Three of three are all of them."""
     targets = [replace(config.targets[0], namespace=name) for name in "xyz"]
     found = RestoredHistories({one.key: nth(1) for one in targets}, "x remembers")
-    assert found.told(targets) == "goes on with what x remembers of all 3 targets"
+    assert found.told(targets) == "continues with the history that x remembers of all 3 targets"
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0"])  # noqa: S104 - not listened on
@@ -140,7 +140,8 @@ def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: 
     assert found.histories.keys() == set(KEYS)
     line = told(found, config)
     assert line.startswith(
-        f"no daemon listens at http://{nobody}; goes on with what {tmp_path}/autoscaler.db held of "
+        f"no daemon listens at http://{nobody}; continues with the history that "
+        f"{tmp_path}/autoscaler.db held of "
         "both targets when it was last saved, at 20"
     )
     assert line.endswith("Z")
@@ -186,7 +187,9 @@ def test_what_answers_but_is_no_daemon_is_told(
         host, _, port = url.removeprefix("http://").partition(":")
         beside = changed(config, listen=Address(host, int(port)), state_directory=tmp_path)
         line = told(remembered(beside, None), config)
-    assert line.startswith(f"goes on with what {tmp_path}/autoscaler.db held of 1 of the 2 targets")
+    assert line.startswith(
+        f"continues with the history that {tmp_path}/autoscaler.db held of 1 of the 2 targets"
+    )
     assert said in line
 
 

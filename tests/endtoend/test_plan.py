@@ -1,4 +1,4 @@
-"""`plan` beside a daemon: it says the same, since it goes on with what the daemon remembers."""
+"""`plan` next to a daemon: it decides the same, since it continues with the daemon's history."""
 
 import re
 import time
@@ -33,14 +33,15 @@ def test_a_plan_names_the_same_hold_as_the_daemon_beside_it(
         assert line["stabilize"] == {"before": 4, "after": 6, "reason": "ScaleDownStabilized"}
         first, until = explained(daemon.file, world.environment)
         assert first == (
-            f"goes on with what the daemon at http://{address} remembers of the target"
+            f"continues with the history that the daemon at http://{address} remembers of the "
+            "target"
         )
         assert line["releases_at"].endswith(until)
         assert daemon.stop() == 0
     first, until = explained(daemon.file, world.environment)
     assert first.startswith(
         f"no daemon listens at http://{address}; "
-        f"goes on with what {state}/autoscaler.db held of the target"
+        f"continues with the history that {state}/autoscaler.db held of the target"
     )
     assert line["releases_at"].endswith(until)
     daemon.write(document | {"stateDirectory": None})
@@ -48,7 +49,9 @@ def test_a_plan_names_the_same_hold_as_the_daemon_beside_it(
         1
     )  # Instants are printed in whole seconds: a hold that begins now must end in another.
     first, until = explained(daemon.file, world.environment)
-    assert first.startswith("decides as a daemon that has just started: no target goes down before")
+    assert first.startswith(
+        "decides like a daemon that has just started: no target scales down before"
+    )
     assert not line["releases_at"].endswith(until)
 
 

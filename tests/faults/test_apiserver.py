@@ -207,7 +207,7 @@ def remembers_little(bed: Bed) -> bool:
 
 
 def test_410_in_a_watch(bed: Bed) -> None:
-    """Everything is listed anew, nobody waits for it, and what happened meanwhile is seen."""
+    """Everything is listed again, nobody waits for it, and what happened meanwhile is seen."""
     high, low = bed.high_and_low()
     begin = bed.mark()
     if not remembers_little(bed):

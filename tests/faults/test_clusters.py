@@ -111,7 +111,7 @@ def expired_client(world: Fleet) -> Iterator[None]:
 
 @contextmanager
 def endless_lists(world: Fleet) -> Iterator[None]:
-    """Let lists have no end, and watches expire, so that all is listed anew."""
+    """Let lists have no end, and watches expire, so that all is listed again."""
     gone = on(failure("410 Gone", "Expired", "too old resource version"), is_watch)
     endless = plays.endless_body(b'{"kind":"List","metadata":{},"items":[', b'{"a":"b"},' * 6000)
 

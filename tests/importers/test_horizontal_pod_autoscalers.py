@@ -112,7 +112,7 @@ def test_metrics_in_the_annotations_of_v1(tmp_path: Path) -> None:
     assert "behavior" not in of_v2.target
     broken = imported(tmp_path, text.replace(json.dumps(json.dumps(held)), '"[{"'))
     assert broken.target["metrics"] == [cpu]
-    assert "it is no JSON of metrics" in "".join(broken.keys("different").values())
+    assert "invalid JSON of metrics" in "".join(broken.keys("different").values())
 
 
 def test_a_rule_gives_the_query(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_keys_that_stand_twice(tmp_path: Path) -> None:
     ran = imported(tmp_path, autoscaler("minReplicas: 2\nminReplicas: 3"))
     (left,) = ran.target["undecided"]
     assert left["field"] == "spec.minReplicas"
-    assert left["why"].startswith("this key stands here twice")
+    assert left["why"].startswith("duplicate key")
 
 
 def test_a_list_and_a_manifest_without_its_first_lines(tmp_path: Path) -> None:

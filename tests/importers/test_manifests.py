@@ -100,8 +100,7 @@ def test_manifests_with_no_line_between_them_are_told(tmp_path: Path) -> None:
     assert first.line == V2.count("\n") + 1
     assert second.line == first.line + 1
     assert first.message == (
-        "this key stands here twice; keep one of the two, of which the first was read; between two "
-        "manifests there is a line of ---"
+        "duplicate key; keep one; only the first was read: separate manifests with a line of ---"
     )
     assert "this is a Kubernetes manifest (HorizontalPodAutoscaler)" in last.message
 

@@ -55,10 +55,10 @@ def test_reasons_and_states_are_those_of_decisions() -> None:
 @pytest.mark.parametrize(
     ("expected", "message"),
     [
-        ("event: SuccesfulRescale", "event: is no event of a sync: did you mean `Successful"),
-        ("event: Paused", "event: is no event of a sync: known are AmbiguousSelector, "),
+        ("event: SuccesfulRescale", "event: is not an event of a sync: did you mean `Successful"),
+        ("event: Paused", "event: is not an event of a sync: known are AmbiguousSelector, "),
         ("event: successfulrescale", "did you mean `SuccessfulRescale`?"),
-        ("conditions: {AbleToScal: 'True'}", "conditions.AbleToScal: is no condition: did you"),
+        ("conditions: {AbleToScal: 'True'}", "conditions.AbleToScal: is not a condition: did you"),
         ("conditions: {Ready: 'True'}", "known are AbleToScale, Fallback, ScalingActive, Scaling"),
     ],
 )
@@ -183,16 +183,17 @@ MISTAKES = """
 EXPECT | tests[0].series: says nothing of queue: write its samples, or _ for none
 ONE | tests[0]: expects nothing: write `expect`, or `never`
 series: {queue: 1, queu: 1}; EXPECT
-    | series.queu: is no query and no metric of what is tested: did you mean `queue`?
+    | series.queu: is not a query or metric of the tested targets: did you mean `queue`?
 series: {queue: 1 + 2}; EXPECT
-    | tests[0].series.queue: has '+', which is none of promtool's notation: write numbers
+    | tests[0].series.queue: has '+', which promtool does not know: write numbers
 series: {queue: ""}; EXPECT | series.queue: is empty: write _ for no sample
 series: {queue: ' '}; EXPECT | series.queue: is empty: write _ for no sample
 series: {queue: }; EXPECT | series.queue: is empty: write _ for no sample
 series: {queue: [1]}; EXPECT | must be a series in promtool's notation, such as
 series: {'queue{a=b}': 1}; EXPECT
     | has labels that cannot be read: write them as {pod="web-0", a="b"}
-target: shop/nobody; ONE; EXPECT | targets; these are: shop/Deployment/worker (got "shop/nobody")
+target: shop/nobody; ONE; EXPECT | is not a target of the configuration; known:
+    shop/Deployment/worker (got "shop/nobody")
 ONE; expect: [{replicas: 1}] | needs `at`, or both `from` and `to`
 ONE; expect: [{from: 1s, replicas: 1}] | needs `at`, or both
 ONE; expect: [{at: 1s, from: 0s, to: 2s, replicas: 1}] | needs `at`, or both
@@ -208,17 +209,17 @@ ONE; events: [{at: 1s, down: true}]; EXPECT
 ONE; events: [{at: 1s, for: 1s, restart: true}]; EXPECT
     | does not go with restart, which happens at once
 ONE; events: [{at: 1s, query: queue, restart: true}]; EXPECT | goes with queryFails or partial
-ONE; events: [{at: 1s, query: q, partial: w}]; EXPECT | events[0].query: is no query and no metric
+ONE; events: [{at: 1s, query: q, partial: w}]; EXPECT | events[0].query: is not a query or metric
 ONE; events: [{at: 1s, target: x, restart: true}]; EXPECT
-    | is none of the test's targets; these are: shop/Deployment/worker
+    | is not a target of the test; known: shop/Deployment/worker
 ONE; duration: 30d; never: {above: 20} | takes 172,801 syncs, and may take 20,000: let it be shorter
 ONE; loads: [{metric: queue, model: queue}]; EXPECT
     | the metric queue cannot be a queue: state arrivals
 start: {at: yesterday}; ONE; EXPECT | must be an instant such as
 ONE; loads: [{metric: qeue, model: shared}]; EXPECT
-    | loads[0].metric: is no metric of what is tested; these are: queue (got "qeue")
+    | loads[0].metric: is not a metric of the tested targets; known: queue (got "qeue")
 ONE; workloads: [{target: a/b, replicas: 1}]; EXPECT
-    | workloads[0].target: is none of the test's targets; these are: shop/Deployment/worker
+    | workloads[0].target: is not a target of the test; known: shop/Deployment/worker
 ONE; start: {replicas: 100001}; EXPECT
     | start.replicas: is 100,001 replicas, and a test may have 100,000
 serie: {queue: 1}; EXPECT | tests[0].serie: is not known here: did you mean
@@ -251,7 +252,7 @@ def test_a_file_says_what_it_tests(tmp_path: Path) -> None:
     (found,) = mistakes(tmp_path, test, "")
     assert "config: is missing: the configuration that is tested" in found
     (found,) = mistakes(tmp_path, f"config: a.yaml\n{test}")
-    assert "queries: stands beside `config`: the configuration is in one of the two" in found
+    assert "queries: cannot be used with `config`; keep one" in found
     with pytest.raises(ConfigError, match=r"a\.yaml: there is no such file"):
         loaded(tmp_path, f"config: a.yaml\n{test}", "")
 

@@ -80,7 +80,7 @@ def kept(
 
 
 AGREES = "it agrees with the HPA in"
-ADOPT = "nothing stands against going over: autoscaler adopt shop/Deployment/web"
+ADOPT = "ready: autoscaler adopt shop/Deployment/web"
 LONGEST = "the longest difference: 9 here, 8 there for 50 s: maxReplicas is 50 here and 10 there"
 
 

@@ -61,9 +61,9 @@ def test_a_file_may_be_packed(tmp_path: Path) -> None:
     path.write_bytes(packed)
     assert list(read_samples(path).values) == [3.0]
     path.write_bytes(packed[:-9])
-    assert refused(path) == ["it is no whole gzip file"]
+    assert refused(path) == ["the gzip file is truncated or corrupt"]
     path.write_bytes(b"t,value\n1,2\n")
-    assert refused(path) == ["it is no whole gzip file"]
+    assert refused(path) == ["the gzip file is truncated or corrupt"]
 
 
 def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
@@ -71,15 +71,15 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         tmp_path, "t,value,replicas\n1,2,3\n1,3,3\n0,4,3\nnoon,4,3\n5,NaN,3\n6\n7,x,3\n8,4,2.5\n"
     )
     ordered = "rows are in the order of time, each instant once"
-    left_out = "is no number; leave out a row of which the value is not known"
+    left_out = "is not a number; leave out rows without a value"
     assert refused(path) == [
-        f"3: the time '1' stands there twice: {ordered}",
-        f"4: the time '0' is before that of the row above: {ordered}",
-        "5: 'noon' is no time: write Unix seconds or 2026-01-31T03:12:00Z",
+        f"3: the time '1' is there twice: {ordered}",
+        f"4: the time '0' is before the time of the row above: {ordered}",
+        "5: 'noon' is not a valid time: use Unix seconds or 2026-01-31T03:12:00Z",
         f"6: 'NaN' {left_out}",
         "7: it has 1 columns, and the first line names 3",
         f"8: 'x' {left_out}",
-        "9: '2.5' is no count of replicas from 0 to 150,000",
+        "9: '2.5' is not a number of replicas from 0 to 150,000",
     ]
 
 
@@ -94,7 +94,10 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         ),
         ("t,value,pods\n1,2,3\n", "1: a third column can only be replicas (got 'pods')"),
         ("t,value\n1,2\n\0" + "3" * 5000, "3: the line is longer than 4096 bytes"),
-        ("t,value\n1e999,2\n", "2: '1e999' is no time: write Unix seconds or 2026-01-31T03:12:00Z"),
+        (
+            "t,value\n1e999,2\n",
+            "2: '1e999' is not a valid time: use Unix seconds or 2026-01-31T03:12:00Z",
+        ),
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -121,7 +124,7 @@ def test_blank_lines_are_not_read_without_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", ["-1", "0.5", "150001", "1e18", "1e308"])
 def test_a_count_that_no_cluster_has_is_refused(tmp_path: Path, count: str) -> None:
     path = written(tmp_path, f"t,value,replicas\n1,2,{count}\n")
-    assert refused(path) == [f"2: {count!r} is no count of replicas from 0 to 150,000"]
+    assert refused(path) == [f"2: {count!r} is not a number of replicas from 0 to 150,000"]
 
 
 def test_no_more_than_twenty_mistakes_are_told(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_pauses_grow_while_it_fails(failure: float | str, monkeypatch: pytest.Mo
         with pytest.raises(SecretError) as caught:
             token.get(5)
         let_pass(0.5)
-    expired = "the one that came has expired already: is the clock right?"
+    expired = "the received token has expired already: is the clock right?"
     why = failure if isinstance(failure, str) else expired
     assert str(caught.value) == f"there is no valid token: {why}"
     assert 3 <= endpoint.asked <= 7

@@ -147,7 +147,7 @@ REFUSED: list[tuple[str, list[str], dict[str, str], str]] = [
         for header in ADDED_BY_PROXIES
         for value in (ELSEWHERE, LOOPBACK, "")
     ),
-    # So nginx asks unless told, with our own address as Host and no header of its own.
+    # So nginx asks unless told, with our own address as Host and not a header of its own.
     (LOOPBACK, ["127.0.0.1:9191"], {"version": "1.0"}, "HTTP/1.0"),
 ]
 GUARDED = ["/", PAGE, API, "/api/v1/histories", STATIC, "/none"]
@@ -320,7 +320,7 @@ def test_a_new_token_counts_at_once_and_a_broken_file_leaves_the_last_one(auth: 
     replace(path, TOKEN)
     assert [world.ask(API, **one).status for one in (old, new)] == [200, 401]
     assert [ok for ok, _ in world.told] == [False, False, False, True]
-    assert "holds what is no token" in world.told[0][1]
+    assert "does not contain a token" in world.told[0][1]
     assert "not a token" not in str(world.told)
 
 

@@ -280,7 +280,7 @@ def _decode(request: ApiRequest) -> KubeObject:
     if not isinstance(obj, dict) or any(
         not isinstance(obj.get(part) or {}, dict) for part in ("metadata", "spec")
     ):
-        raise bad_request("the object, its metadata or its spec is no object")
+        raise bad_request("the object, its metadata or its spec is not an object")
     return obj
 
 

@@ -88,9 +88,9 @@ def read_samples(path: Path) -> Samples:
     except UnicodeDecodeError:
         raise SamplesError(f"{path}: the file is not UTF-8; save it as UTF-8") from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise SamplesError(f"{path}: it is no whole gzip file") from None
+        raise SamplesError(f"{path}: the gzip file is truncated or corrupt") from None
     except csv.Error as error:
-        raise SamplesError(f"{path}: it is no CSV: {error}") from None
+        raise SamplesError(f"{path}: invalid CSV: {error}") from None
     except OSError as error:
         raise SamplesError(f"{path} cannot be read: {error.strerror or error}") from None
 
@@ -168,16 +168,16 @@ def _mistake(
 ) -> str:
     """Return what is wrong with a row of so many columns as there are; empty if nothing is."""
     if time is None:
-        return f"{_shown(row[0])} is no time: write Unix seconds or 2026-01-31T03:12:00Z"
+        return f"{_shown(row[0])} is not a valid time: use Unix seconds or 2026-01-31T03:12:00Z"
     if found.times and time <= found.times[-1]:
         twice = time == found.times[-1]
-        what = "stands there twice" if twice else "is before that of the row above"
+        what = "is there twice" if twice else "is before the time of the row above"
         return f"the time {_shown(row[0])} {what}: rows are in the order of time, each instant once"
     for text, number in zip(row[1:], numbers, strict=True):
         if number is None:
-            return f"{_shown(text)} is no number; leave out a row of which the value is not known"
+            return f"{_shown(text)} is not a number; leave out rows without a value"
     if len(numbers) > 1 and not _is_count(numbers[1]):
-        return f"{_shown(row[2])} is no count of replicas from 0 to {MOST_PODS:,}"
+        return f"{_shown(row[2])} is not a number of replicas from 0 to {MOST_PODS:,}"
     return ""
 
 

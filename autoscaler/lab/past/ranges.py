@@ -85,13 +85,13 @@ def matrix_of(
     kind, result = result_of(subject, document)
     if kind != "matrix":
         what = redactor.line(kind, LONGEST_TYPE) if isinstance(kind, str) else "an unknown type"
-        raise misshapen(subject, f"the result of a range is no matrix, but {what}")
+        raise misshapen(subject, f"the result of a range query is not a matrix but {what}")
     if not isinstance(result, list):
-        raise misshapen(subject, "the result is no list")
+        raise misshapen(subject, "the result is not a list")
     try:
         series = [_series_of(subject, element, asked) for element in result]
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
-        raise misshapen(subject, "the result is no matrix of floats") from None
+        raise misshapen(subject, "the result is not a matrix of floats") from None
     return Matrix(series, warnings_of(subject, document, redactor))
 
 

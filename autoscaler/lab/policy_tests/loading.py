@@ -120,7 +120,7 @@ def _config_of(source: MappingFile) -> tuple[Config, bytes | None]:
         message = "is missing: the configuration that is tested; or write its `targets` here"
         source.refuse([Finding(("config",), message, show_value=False)])
     if named is not None and inline:
-        message = "stands beside `config`: the configuration is in one of the two"
+        message = "cannot be used with `config`; keep one"
         source.refuse([Finding((inline[0],), message, show_value=False)])
     if isinstance(named, str) and "\0" not in named:
         path = absolute(named, source.path.parent)
@@ -211,7 +211,7 @@ class _TestLoader:
             return ()
         found = tuple(target for target in every if is_called(target, test.target))
         if not found:
-            message = f"is none of the configuration's targets; these are: {listed(every)}"
+            message = f"is not a target of the configuration; known: {listed(every)}"
             self._find((*place, "target"), message, shown=True)
         return found
 
@@ -291,12 +291,12 @@ def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) ->
     yield from _many_replicas(test, targets)
     for at, of in _with_targets(test):
         if not any(is_called(target, of) for target in targets):
-            message = f"is none of the test's targets; these are: {listed(targets)}"
+            message = f"is not a target of the test; known: {listed(targets)}"
             yield Finding((*at, "target"), message)
     names = [metric.name for target in targets for metric in target.spec.metrics]
     for index, assumed in enumerate(test.loads):
         if not any(fnmatchcase(name, assumed.metric) for name in names):
-            message = f"is no metric of what is tested; these are: {_joined(names)}"
+            message = f"is not a metric of the tested targets; known: {_joined(names)}"
             yield Finding(("loads", index, "metric"), message)
     for index, event in enumerate(test.events):
         yield from (below(("events", index), finding) for finding in _of_event(event, duration))
@@ -402,9 +402,11 @@ def _of_expectation(expected: Expectation, duration: float) -> Iterator[Finding]
     if expected.no_change and not is_time:
         yield _finding(("noChange",), "goes with `from` and `to`")
     if expected.event is not None and expected.event not in EVENTS:
-        yield Finding(("event",), f"is no event of a sync: {suggestion(expected.event, EVENTS)}")
+        yield Finding(
+            ("event",), f"is not an event of a sync: {suggestion(expected.event, EVENTS)}"
+        )
     for kind in (expected.conditions or {}).keys() - {*_CONDITIONS}:
-        yield _finding(("conditions", kind), f"is no condition: {suggestion(kind, _CONDITIONS)}")
+        yield _finding(("conditions", kind), f"is not a condition: {suggestion(kind, _CONDITIONS)}")
     end = expected.at if last is None else last
     if end is not None and end > duration:
         yield _after_the_end(("at" if last is None else "to",), duration)

@@ -316,7 +316,7 @@ class SeriesNames:
             labels = None if readers is None else _labels(f"{{{rest}")
         if readers is None:
             known = suggestion(name, self._readers)
-            raise ValueError(f"is no query and no metric of what is tested: {known}")
+            raise ValueError(f"is not a query or metric of the tested targets: {known}")
         return NamedSeries(name, tuple(readers), labels, items)
 
 

@@ -168,7 +168,7 @@ _INSTEAD = {
     ),
     **dict.fromkeys(
         _REDIS,
-        "redis_key_size{key=...} of redis_exporter, which is told the list by --check-single-keys",
+        "redis_key_size{key=...} of redis_exporter, with the list in --check-single-keys",
     ),
     **dict.fromkeys(
         _REDIS_STREAMS,
@@ -178,7 +178,7 @@ _INSTEAD = {
     "aws-sqs-queue": "aws_sqs_approximate_number_of_messages_visible_average"
     "{dimension_QueueName=...} of YACE (yet-another-cloudwatch-exporter)",
     "gcp-pubsub": "pubsub_googleapis_com:subscription_num_undelivered_messages"
-    "{subscription_id=...} of Google's managed Prometheus, or that of stackdriver_exporter",
+    "{subscription_id=...} of Google's managed Prometheus, or from stackdriver_exporter",
     "aws-cloudwatch": "the metric of YACE (yet-another-cloudwatch-exporter)",
     "gcp-stackdriver": "the same metric of Google's managed Prometheus, or of stackdriver_exporter",
     **dict.fromkeys(("azure-servicebus", "azure-queue"), f"the message count in {_AZURE}"),

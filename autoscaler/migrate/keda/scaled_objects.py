@@ -57,7 +57,7 @@ def _at(annotations: Fields) -> object:
     count = _text(annotations, _REPLICAS)
     if count.isdecimal() and count.isascii() and len(count) <= _LONGEST_COUNT:
         return {"replicas": int(count)}
-    annotations.different(_REPLICAS, why="is no count, so that KEDA fails: it is a pause here")
+    annotations.different(_REPLICAS, why="is not a number, so KEDA fails: here it is a pause")
     return True
 
 
@@ -90,7 +90,7 @@ _RESTORED = (
 _KEPT = (KeyOutcome.CARRIED, KeyOutcome.DIFFERENT)
 _NO_METRICS = "without `metrics` a target scales on cpu at 80 percent: write the metrics"
 _NO_USE = "it has no use where nothing goes to zero"
-_NOT_A_COUNT = "is no whole number of 0 or more, so that the API server refuses it"
+_NOT_A_COUNT = "is not a whole number of 0 or more, so the API server refuses it"
 
 
 def draft_of(
@@ -211,7 +211,9 @@ class _ScaledObject:
             if found := placeholder(value):
                 reference.refused(key, why=not_filled_in(found))
             elif not isinstance(value, str) or _NAME.fullmatch(value) is None:
-                reference.refused(key, why="is no name of Kubernetes: write that of the workload")
+                reference.refused(
+                    key, why="is not a valid Kubernetes name: write the name of the workload"
+                )
         self._target["scaleTargetRef"] = written
 
     def _polling(self, *, goes_idle: bool) -> None:
@@ -314,7 +316,7 @@ class _ScaledObject:
             why = "the fallback begins at the first failure in KEDA, and so it does here with 1"
             fallback.different("failureThreshold", why=why)
         elif threshold is not None:
-            why = "KEDA's begins at the failure after so many polls; here at this sync in a row"
+            why = "KEDA starts it after as many failed polls, here it starts at this failed sync"
             fallback.different("failureThreshold", why=why)
         if threshold is not None and threshold != 3:
             settings["failureThreshold"] = max(threshold, 1)

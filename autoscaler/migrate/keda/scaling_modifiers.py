@@ -69,7 +69,7 @@ def add_composite(
 def _number(modifiers: Fields, key: str) -> int | float | None:
     number = parsed(str(value)) if (value := modifiers.get(key)) is not None else None
     if value is not None and number is None:
-        modifiers.refused(key, why="is no number, without which KEDA fails")
+        modifiers.refused(key, why="is not a number, which KEDA needs")
     return number
 
 

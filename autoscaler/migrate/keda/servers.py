@@ -103,7 +103,7 @@ class _TriggerSignIn:
                 pass
             case _:
                 self.problems.append(
-                    "the provider of its podIdentity is none that this project signs in with: "
+                    "unsupported provider of podIdentity: "
                     "write how to sign in to its server in `prometheus`"
                 )
         if self.settings:
@@ -117,7 +117,7 @@ class _TriggerSignIn:
         settings: dict[str, object] = {}
         cloud = self._texts.get("cloud", _PUBLIC)
         if cloud not in _CLOUDS:
-            why = f"is none of {', '.join(_CLOUDS)}: write it as `azuread`"
+            why = f"is not one of {', '.join(_CLOUDS)}: write it as `azuread`"
             self._metadata.refused("cloud", why=why)
         elif cloud != _PUBLIC:
             settings["cloud"] = _CLOUDS[cloud]
@@ -276,7 +276,7 @@ def _address(metadata: Fields, address: str | None) -> str | None:
     elif not re.match(r"https?://[^/?#\s<>$]", address, re.IGNORECASE):
         why = "has no scheme, so that KEDA cannot ask it: write http:// or https:// before the host"
     elif re.search(r"[?#\s<>$]", address):
-        why = "is no address that can be asked: write that of the server, without parameters"
+        why = "is not a usable URL: write the URL of the server without parameters"
     else:
         return address.rstrip("/")
     metadata.refused("serverAddress", why=why, kind="prometheus")
@@ -303,7 +303,9 @@ def _timeout(metadata: Fields, text: str | None) -> dict[str, object]:
         return {"timeout": f"{int(text) // 1000}s" if int(text) % 1000 == 0 else f"{text}ms"}
     if _DURATION.fullmatch(text):
         return {"timeout": text}
-    metadata.refused("timeout", why="is no number of milliseconds, such as 5000", kind="prometheus")
+    metadata.refused(
+        "timeout", why="is not a number of milliseconds such as 5000", kind="prometheus"
+    )
     return {}
 
 

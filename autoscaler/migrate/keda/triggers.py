@@ -40,7 +40,7 @@ _PLAIN = re.compile(r"(?!s[0-9]+-)[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
 _NAMED_BY_ITSELF = "KEDA names its metrics itself since 2.12; it is only the query's name here"
 _NO_NAME = "KEDA names its metrics itself since 2.12"
 _TYPE_OF_TRIGGER = (
-    "KEDA reads `metricType` beside `type` of the trigger; within `metadata` it has no effect"
+    "KEDA reads `metricType` next to `type` of the trigger; within `metadata` it has no effect"
 )
 _CACHED = (
     "KEDA reads it once in each pollingInterval; here it is read at each sync, once for all targets"
@@ -49,7 +49,7 @@ _FAILOVER = (
     "KEDA asks the second trigger while this one fails: write both queries as one, `A or B`, if "
     "one server has both, or do without"
 )
-_OF_FORMULA = "the formula stands for all triggers"
+_OF_FORMULA = "the formula replaces all triggers"
 _NAMELESS = "a formula needs the name of each trigger, without which KEDA fails"
 _CRON_IN_FORMULA = "a formula takes it for a number, which no query has: use `schedules`"
 _NULLS = (
@@ -68,7 +68,7 @@ _TOO_SMALL = (
     "replica is to bear"
 )
 _NOT_EXTERNAL = "KEDA refuses it for a prometheus trigger: write AverageValue or Value"
-_BOTH = "KEDA refuses a type both here and beside the trigger: leave out one"
+_BOTH = "KEDA refuses a type both here and in the trigger: leave out one"
 _OLD = "KEDA refuses it since 2.18, where it is `metricType` of the trigger"
 _NEITHER = "KEDA refuses it without a metricType; a number is read as a percentage, Utilization"
 _NO_PERCENTAGE = "must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it"
@@ -252,7 +252,7 @@ class Triggers:
         if proposal.activation:
             metric["activation"] = proposal.activation
         self.metrics.append(metric)
-        confirm = f"the query {own} stands for it: check it, then take this entry away"
+        confirm = f"the query {own} replaces it: check it, then remove this entry"
         self._lose(trigger, f"{why}; {confirm}", kind)
 
     def _lose(self, trigger: Fields, why: str, kind: str) -> None:
@@ -272,7 +272,7 @@ def _number(metadata: Fields, texts: Mapping[str, str], key: str) -> int | float
     number = None if text is None else parsed(text)
     if text is not None and number is None:
         found = placeholder(text)
-        why = not_filled_in(found) if found else "is no number, without which KEDA fails"
+        why = not_filled_in(found) if found else "is not a number, which KEDA needs"
         metadata.refused(key, why=why, kind="prometheus")
     return number
 

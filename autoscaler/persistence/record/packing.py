@@ -113,7 +113,7 @@ def _milliseconds(seconds: float) -> int:
     try:
         return round(seconds * 1000)
     except (OverflowError, ValueError):
-        raise ValueError(f"{seconds} is no instant") from None
+        raise ValueError(f"{seconds} is not a valid time") from None
 
 
 # -- steps of a minute -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from autoscaler.persistence.record.pruning import Pruner
 from autoscaler.persistence.sqlite_files import SqliteWorker
 from autoscaler.persistence.state_directory import RECORD
 
-_MEANWHILE = "nothing is recorded until it can be; scaling goes on as before"
+_MEANWHILE = "nothing is recorded until then; scaling continues"
 _LEAST_ROOM = 4000
 """So many rows may wait to be written, or twice as many as there are targets."""
 

@@ -22,7 +22,8 @@ Result = TypeVar("Result")
 _IN_MEMORY = "for now state is kept in memory only, and would be lost at a restart"
 _NOT_READ = "it could not be read at the start"
 _ANEW = (
-    "every target begins anew, and none goes down before its window has passed and the ranges of "
+    "every target starts without history: no scale-down before its window has passed and the "
+    "ranges of "
     "its queries are whole"
 )
 
@@ -287,7 +288,7 @@ class SqliteHistoryStore(_WriteQueue):
 
     def _report_set_aside(self, fate: str) -> None:
         if self._begun:
-            self._ill(f"{self._path} {fate}; all of it is written anew")
+            self._ill(f"{self._path} {fate}; it is written again")
         else:
             self._lost = f"the one before {fate}"
             self._ill(f"{self._path} {fate}: {_ANEW}")

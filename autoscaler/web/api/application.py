@@ -208,14 +208,14 @@ def _of_a_target(app: FastAPI, answer: _ApiAnswers, path: str, name: str, key_of
 
 _DESCRIPTION = (
     "How the targets of a daemon stand, what it has decided, and why. Read-only. Times are RFC "
-    "3339 in UTC; what has no value is null or absent."
+    "3339 in UTC; missing values are null or absent."
 )
 _HISTORIES: dict[str, Any] = {
     "get": {
         "operationId": "histories",
         "summary": "Histories",
         "description": "What each target remembers, for `autoscaler plan`: a header, then a line "
-        "for each target. Its form is that of the version that sends it.",
+        "for each target. The format depends on the version of the daemon.",
         "responses": {
             status: {"description": text, "content": {kind: {"schema": {"type": "string"}}}}
             for status, text, kind in (

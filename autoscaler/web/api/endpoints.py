@@ -40,7 +40,7 @@ def configured(views: Views, key: str) -> TargetFacts:
         return known
     sentence = f"no target {printable(key)} is configured"
     if views.record is not None and key in views.record.targets():
-        raise ProblemError(404, f"{sentence}; what is recorded of it is still there")
+        raise ProblemError(404, f"{sentence}; its record is kept")
     raise _unknown(views, key, sentence)
 
 

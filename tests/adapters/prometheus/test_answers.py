@@ -23,7 +23,7 @@ ZIPPED = {"Content-Encoding": "gzip"}
 INFO = "PromQL info: metric might not be a counter"
 FOLLOWED_NOT = "redirects are not followed; the URL should name the final address"
 HISTOGRAMS = (
-    "the query returns native histograms, which are no numbers; histogram_quantile,"
+    "the query returns native histograms, not numbers; histogram_quantile,"
     " histogram_sum and histogram_count make numbers of them"
 )
 
@@ -61,11 +61,11 @@ FINAL: list[tuple[Step, str]] = [
     (answer("", "204 No Content"), "{} answered HTTP 204 No Content"),
     (
         answer("<!DOCTYPE html>\n<p>Log in"),
-        "{} sent an answer that is no JSON, it starts: <!DOCTYPE html> <p>Log in",
+        "{} sent an answer that invalid JSON, it starts: <!DOCTYPE html> <p>Log in",
     ),
     (answer(error("bad_data", "odd proxy")), "Prometheus refused the query (bad_data): odd proxy"),
     (answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})), HISTOGRAMS),
-    (answer([]), "{} sent an answer that is not Prometheus' format: the JSON is no object"),
+    (answer([]), "{} sent an answer that is not Prometheus' format: the JSON is not an object"),
     (
         answer({"status": "success"}),
         "{} sent an answer that is not Prometheus' format: data.resultType is missing",
@@ -120,7 +120,7 @@ def test_an_element_of_another_shape_fails_the_whole_answer(element: object, kin
     data = {"resultType": kind, "result": element if kind == "scalar" else [good, element]}
     with ScriptedServer(answer({"status": "success", "data": data})) as server:
         message = failed(ask(server.url, "x"))
-    assert message.endswith(f"not Prometheus' format: the result is no {kind} of floats")
+    assert message.endswith(f"not Prometheus' format: the result is not a {kind} of floats")
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_series_are_values_at_instants_of_the_grid() -> None:
         (matrix({"metric": {"a": 1}, "values": []}), "no matrix of floats"),
         (matrix({"values": []}), "no matrix of floats"),
         (matrix(kind="vector"), "the result of a range is no matrix, but vector"),
-        (matrix() | {"warnings": "x"}, "warnings is no list"),
+        (matrix() | {"warnings": "x"}, "warnings is not a list"),
         ({"status": "success"}, "data.resultType is missing"),
         ('{"status":"success","data":{"resultType":"matrix","result":{}}}', "is no list"),
     ],

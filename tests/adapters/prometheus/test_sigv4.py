@@ -231,8 +231,8 @@ def test_credentials_that_have_expired_when_they_come_are_told(
         )
         message = failed(ask(server.url, "x", sign_in=options))
     assert message == (
-        "there is no valid AWS credential: the one that came has expired already: is the clock "
-        "right?"
+        "there is no valid AWS credential: the received token has expired already: is the "
+        "clock right?"
     )
     assert server.received == []
 

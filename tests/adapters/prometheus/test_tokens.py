@@ -84,7 +84,7 @@ class Way:
 
     @property
     def fault(self) -> str:
-        """How a message begins that says why there is no token."""
+        """How a message begins that says why there without a token."""
         of = {"google": " of Google", "azure": " of Azure"}.get(self.name, "")
         return f"there is no valid access token{of}: "
 
@@ -245,7 +245,7 @@ def test_a_refused_token_and_a_rotated_secret(way: Way, secret: tuple[str, str])
     assert secret in fields_of(way.endpoint.requests[-1]).items()
 
 
-NO_TOKEN, NO_ANSWER = "sent an answer that is no token", "closed the connection without an answer"
+NO_TOKEN, NO_ANSWER = "sent an answer without a token", "closed the connection without an answer"
 WRONG: list[tuple[str, Step, str]] = [
     *(
         ("oauth2", step, f"the token endpoint {{}} {words}")

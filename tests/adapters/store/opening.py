@@ -12,7 +12,8 @@ from autoscaler.persistence.store import Clocks, DiskTimeouts, Resumption, Sqlit
 
 DATABASE = "autoscaler.db"
 ANEW = (
-    "every target begins anew, and none goes down before its window has passed and the ranges of "
+    "every target starts without history: no scale-down before its window has passed and the "
+    "ranges of "
     "its queries are whole"
 )
 T0 = 1_800_000_000.0

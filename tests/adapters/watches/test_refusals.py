@@ -292,7 +292,7 @@ def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(watch:
 
 
 def test_when_they_are_refused_altogether_the_last_list_of_all_stands(watch: Watch) -> None:
-    """Whoever may list them no more goes on with what was there, as not to write is safe."""
+    """Without the right to list them the last known ones apply: not to write is safe."""
     server, watched, _ = watch(
         targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
     )

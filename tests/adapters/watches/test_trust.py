@@ -32,9 +32,9 @@ from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import RESET, bookmark, deployment, listed
 from tests.worlds.controlplane.server import ControlPlane
 
-STOOD_STILL = "this process stood still for .*: what it knows of the cluster is listed anew"
-LISTED = "what is watched has been listed anew"
-NOT_LISTED = "FailedGetScale: .* is being listed anew: this process stood still for "
+STOOD_STILL = "this process stood still for .*: what it knows of the cluster is listed again"
+LISTED = "the watches have been listed again"
+NOT_LISTED = "FailedGetScale: .* is being listed again: this process stood still for "
 """What the operator sees, as patterns."""
 
 
@@ -86,7 +86,7 @@ def test_a_mirror_that_is_listed_anew_for_long_is_not_trusted(watch: Watch) -> N
     eventually(lambda: server.count("list next"), bool)
     seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, ReadFailure))
     assert isinstance(seen, ReadFailure)
-    assert seen.message.endswith(": it is being listed anew")
+    assert seen.message.endswith(": it is being listed again")
     server.page_gate.set()
     await_count(watched, 6)
 

@@ -73,13 +73,13 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
 DECISIONS = """
 "30" -> "0" | metadata.threshold | must be 0.001 or more: Kubernetes refuses the HPA that KEDA makes
     of it; write what one replica is to bear
-"30" -> many | metadata.threshold | is no number, without which KEDA fails
-"30" -> "1k" | metadata.threshold | is no number, without which KEDA fails
-"30" -> "nan" | metadata.threshold | is no number, without which KEDA fails
-"30" -> "inf" | metadata.threshold | is no number, without which KEDA fails
-"30" -> "1_0" | metadata.threshold | is no number, without which KEDA fails
+"30" -> many | metadata.threshold | is not a number, which KEDA needs
+"30" -> "1k" | metadata.threshold | is not a number, which KEDA needs
+"30" -> "nan" | metadata.threshold | is not a number, which KEDA needs
+"30" -> "inf" | metadata.threshold | is not a number, which KEDA needs
+"30" -> "1_0" | metadata.threshold | is not a number, which KEDA needs
 triggers: [{type: cpu, metricType: Utilization, metadata: {type: Utilization, value: "60"}}]
-    | metadata.type | KEDA refuses a type both here and beside the trigger: leave out one
+    | metadata.type | KEDA refuses a type both here and in the trigger: leave out one
 "30" -> "${BEARS}" | metadata.threshold | ${BEARS} PLACEHOLDER
 , threshold: "30" ->  | metadata.threshold | is required: KEDA fails without it
 http:// ->  | metadata.serverAddress | has no scheme, so that KEDA cannot ask it: write http:// or
@@ -109,7 +109,7 @@ metadata: authModes: bearer | metadata.authModes | it names no authentication th
 trigger: fallback: {behavior: failover} | spec.triggers[0].fallback | KEDA asks the second trigger
     while this one fails: write both queries as one, `A or B`, if one server has both, or do without
 maxReplicaCount: lots | spec.maxReplicaCount
-    | is no whole number of 0 or more, so that the API server refuses it
+    | is not a whole number of 0 or more, so the API server refuses it
 fallback: {failureThreshold: 3, replicas: 1}; triggers: [{type: cpu, metricType: Utilization,
     metadata: {value: "60"}}] | spec.fallback
     | KEDA refuses it where all triggers are of cpu or memory: leave it out
@@ -191,8 +191,8 @@ def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
             "KEDA names its metrics itself since 2.12; it is only the query's name here"
         ),
         f"{METADATA}metricType": (
-            "KEDA reads `metricType` beside `type` of the trigger; within `metadata` it has no "
-            "effect"
+            "KEDA reads `metricType` next to `type` of the trigger; within `metadata` it has "
+            "no effect"
         ),
         f"{METADATA}activationThreshold": no_use,
         f"{METADATA}colour": ("KEDA reads no such key of this trigger, so that it has no effect"),
