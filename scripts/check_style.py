@@ -32,7 +32,7 @@ PATTERNS = {
 FILES = ("*.md", "docs/**/*.md", "config/**/*.yaml")
 CODE: tuple[str, ...] = ()
 """The files of the product that are checked."""
-NAMED: tuple[str, ...] = ()
+NAMED: tuple[str, ...] = ("autoscaler/**/*.py",)
 """The files whose names are checked."""
 QUOTES = "docs/contributing/style.md"
 

@@ -209,7 +209,7 @@ _MATCHER = promql_parser.Matcher("pod", "=~", "web-.+")
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("selector", selectors.parse, SELECTORS),
     ("quantity", quantities.parse_quantity, NUMBERS),
-    ("duration", durations.of, NUMBERS),
+    ("duration", durations.seconds_of, NUMBERS),
     ("range of PromQL", promql.range_of, QUERIES),
     ("selectors of PromQL", promql.selectors_of, QUERIES),
     ("PromQL of some series", lambda text: own_pods.narrowed(text, _MATCHER), QUERIES),

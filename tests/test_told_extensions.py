@@ -59,7 +59,7 @@ from tests.core.timeline import Timeline
 from tests.telemetry.results import metrics_of
 
 QUEUE = external(average("10"))
-ENTRY = of_last(Timeline(spec(QUEUE), replicas=3).at("0s", queue=30).at("15s", queue=20))
+ENTRY = of_last(Timeline(spec(QUEUE), replicas=3).sync("0s", queue=30).sync("15s", queue=20))
 DECISION = ENTRY.decision
 (METRIC,) = DECISION.metrics
 FAILS = replace(METRIC, outcome=MetricFailure("FailedGetExternalMetric", "no answer"))

@@ -110,15 +110,15 @@ def queries_of(config: Config, content: bytes | None = None) -> list[QueryToChec
     used: dict[QueryKey, QueryToCheck] = {}
     by_name: dict[tuple[str, str], list[QueryKey]] = defaultdict(list)
 
-    def asked(query: Query, place: QueryPlace) -> QueryToCheck:
+    def entry_of(query: Query, place: QueryPlace) -> QueryToCheck:
         return used.setdefault(query.key, QueryToCheck(query.key, place))
 
     for use, place in (pair for target in placed for pair in _metrics(*target)):
-        asked(use.query, place).uses.append(use)
+        entry_of(use.query, place).uses.append(use)
         if not use.own:
             by_name[use.name].append(use.query.key)
     for other, name in (pair for target in placed for pair in _others(*target)):
-        known = asked(other.query, other.place)
+        known = entry_of(other.query, other.place)
         (known.holds if other.what == HOLD_QUERY else known.bounds).append(other)
         by_name["queries", name].append(other.query.key)
     named: dict[QueryKey, QueryToCheck] = {}

@@ -168,7 +168,7 @@ def _of_windows(place: Location, target: object) -> Iterator[Finding]:
 def _of_times(place: Location, target: object, sync_period: float) -> Iterator[Finding]:
     """Find windows that never open, and those that may open and close between two syncs."""
     own = child(target, "syncPeriod")
-    period = sync_period if own is None else durations.of(own)
+    period = sync_period if own is None else durations.seconds_of(own)
     for index, window in islice(entries(target, "schedules"), _MOST_WINDOWS):
         seconds = seconds_open(*_times(window))
         if seconds is None or seconds >= period:

@@ -101,7 +101,7 @@ def who_leads(leaders: Iterable[LeaderState], keys: Iterable[str] | None) -> Ite
 
     Nothing is said of the only cluster, which has no name, while the daemon itself leads it.
     """
-    clusters = None if keys is None else {TargetName.of(key).cluster for key in keys}
+    clusters = None if keys is None else {TargetName.parse(key).cluster for key in keys}
     by_leader = defaultdict[str, list[str]](list)
     for leader in leaders:
         if (clusters is None or leader.cluster in clusters) and (

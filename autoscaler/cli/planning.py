@@ -75,7 +75,7 @@ def print_plan(
     try:
         known = remembered(config, daemon) if targets else RestoredHistories()
         if as_json and targets:
-            _note(known.told(targets))
+            _note(known.describe(targets))
         results, findings, may_write = _plan(config, targets, known)
     except (ConnectError, PageError) as error:
         raise CommandError(f"autoscaler cannot plan: {error}") from None
@@ -85,12 +85,12 @@ def print_plan(
     elif not results:
         print(f"{file} names no targets")
     elif explain:
-        parts = [known.told(targets)]
+        parts = [known.describe(targets)]
         for source, sources, found in _with_sources(config, results, findings):
             parts.append("\n  ".join((explain_result(source, sources, str(config.path)), *found)))
         print_text("\n\n".join(parts), EXPLAINED_FROM)
     else:
-        print_text(f"{known.told(targets)}\n\n{paragraphs(results, findings)}")
+        print_text(f"{known.describe(targets)}\n\n{paragraphs(results, findings)}")
     blocked = any(result.decision.outcome is Outcome.BLOCKED for result in results)
     return 1 if blocked or not may_write else 0
 
@@ -177,7 +177,7 @@ def _findings(results: Sequence[SyncResult], metrics: Mapping[str, MetricsReader
     for result in results:
         if result.given is not None:
             missing = missing_in(result.target, result.given.observation)
-            sentences = of_target([(use, findings.of(use)) for use in missing], missing)
+            sentences = of_target([(use, findings.text_of(use)) for use in missing], missing)
             found |= {result.target.key: sentences} if sentences else {}
     return found
 

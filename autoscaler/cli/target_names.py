@@ -32,7 +32,7 @@ def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
     by_name: dict[str, set[str]] = {}
     for key in keys:
         by_name.setdefault(key, set()).add(key)
-        by_name.setdefault(TargetName.of(key).short, set()).add(key)
+        by_name.setdefault(TargetName.parse(key).short, set()).add(key)
     unknown = [name for name in dict.fromkeys(names) if name not in by_name]
     if unknown:
         sentences = (
@@ -46,7 +46,7 @@ def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
     """Yield a sentence for each name that is like a target's, and one for all others."""
     from autoscaler.rendering import wording
 
-    shorts = list(dict.fromkeys(TargetName.of(key).short for key in keys))
+    shorts = list(dict.fromkeys(TargetName.parse(key).short for key in keys))
     others = []
     for name in unknown:
         suggested = wording.similar(_short(name, keys), shorts)
@@ -64,7 +64,7 @@ def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
 def _short(name: str, keys: Sequence[str]) -> str:
     """Return an unknown name without its kind, if it has one."""
     longest = max((key.count("/") for key in keys), default=2)
-    return TargetName.of(name).short if name.count("/") >= longest else name
+    return TargetName.parse(name).short if name.count("/") >= longest else name
 
 
 def _offered(options: Mapping[str, object]) -> Sequence[str]:
@@ -95,7 +95,7 @@ def complete(context: typer.Context, incomplete: str) -> list[str]:
     """
     given: Sequence[str] = context.params.get("targets") or ()
     offered = [key for key in _offered(context.params) if _SAFE_TO_COMPLETE.fullmatch(key)]
-    shorts = {key: TargetName.of(key).short for key in offered}
+    shorts = {key: TargetName.parse(key).short for key in offered}
     counts = Counter(shorts.values())
     names = [short if counts[short] == 1 else key for key, short in shorts.items()]
     matching = [name for name in names if name.startswith(incomplete)]

@@ -149,11 +149,11 @@ class _Report:
             self._answer(query, answer, ask)
         elif answer.refused:
             self._refused = True
-            _complain(f"{_shown(query)}: {answer.message}")
+            _complain(f"{_promql_text(query)}: {answer.message}")
         else:
             self._unanswered[answer.message] += 1
             if self._unanswered[answer.message] == 1:
-                _complain(f"{_shown(query)}: no answer: {answer.message}")
+                _complain(f"{_promql_text(query)}: no answer: {answer.message}")
 
     def end(self, *, strict: bool) -> int:
         """Print the counts, and return the exit code."""
@@ -171,11 +171,11 @@ class _Report:
             self._warn(query.place, f"{called} warned: {warning}")
         why = ""
         if answer.series:
-            self._found(query, answer)
+            self._note_answer(query, answer)
             if twice := _duplicates(query, ask):
                 self._warn(query.place, twice)
         elif query.uses and all(use.query.empty_is_zero for use in query.uses):
-            print(f"{_shown(query)}: no series, which is 0 to the metrics that use it")
+            print(f"{_promql_text(query)}: no series, which is 0 to the metrics that use it")
         elif query.uses or query.bounds or not query.holds:
             why = why_no_series(ask, query.key.promql)
             if query.uses or not (query.bounds or query.holds):
@@ -187,18 +187,18 @@ class _Report:
         if len(query.holds) > _MOST_USES:
             print(f"  and {len(query.holds) - _MOST_USES} more targets that it may hold")
 
-    def _found(self, query: QueryToCheck, answer: QueryResult) -> None:
+    def _note_answer(self, query: QueryToCheck, answer: QueryResult) -> None:
         used = query.uses or query.bounds or query.holds
         unused = "" if used else "; no metric uses it"
-        print(f"{_shown(query)}: {_summary(answer)}{unused}")
+        print(f"{_promql_text(query)}: {_summary(answer)}{unused}")
         for number, use in enumerate(query.uses):
             if number >= _MOST_USES and self._warnings > _MOST_WARNINGS:
                 break
             found, faults = coverage(use.target, use.metric, use.query, answer, self._now)
             if number < _MOST_USES:
-                print(f"  {_of(use)}: {found}")
+                print(f"  {_use_text(use)}: {found}")
             for fault in faults:
-                self._warn(use.place, f"{_of(use)}: {fault}")
+                self._warn(use.place, f"{_use_text(use)}: {fault}")
         if len(query.uses) > _MOST_USES:
             print(f"  and {len(query.uses) - _MOST_USES} more metrics")
 
@@ -231,19 +231,19 @@ def _complain(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _shown(query: QueryToCheck) -> str:
+def _promql_text(query: QueryToCheck) -> str:
     place, server = query.place, query.key.server
     at = f" at the server {server}" if server else ""
     return f"{place.file}:{place.line}: {place.path}{at}"
 
 
-def _of(use: MetricUse) -> str:
+def _use_text(use: MetricUse) -> str:
     return f"{wording.target_key(use.target)} {use.metric.type} {wording.metric_name(use.metric)}"
 
 
 def _empty(query: QueryToCheck, why: str) -> str:
     """Return the warning for a query without series: why, its users, what a built-in one needs."""
-    users = ", ".join(_of(use) for use in query.uses[:_MOST_USES])
+    users = ", ".join(_use_text(use) for use in query.uses[:_MOST_USES])
     more = len(query.uses) - _MOST_USES
     used = f"it is used by {users}" + (f" and {more} more metrics" if more > 0 else "")
     empty = "the query returned no series" + (f": {why}" if why else "")

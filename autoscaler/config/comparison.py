@@ -91,7 +91,7 @@ def field_changes(before: object, after: object, place: Location = ()) -> Iterat
         return
     old, new = _inside(before), _inside(after)
     if old is None and new is None:
-        yield FieldChange(path_of(place), _shown(before, place), _shown(after, place))
+        yield FieldChange(path_of(place), _value_text(before, place), _value_text(after, place))
     old, new = old or {}, new or {}
     for key in old | new:
         yield from field_changes(old.get(key), new.get(key), (*place, key))
@@ -109,7 +109,7 @@ def _inside(value: object) -> dict[str | int, object] | None:
     return None
 
 
-def _shown(value: object, place: Location) -> str | None:
+def _value_text(value: object, place: Location) -> str | None:
     if value is None:
         return None
     if place[:1] == ("prometheus",) and not _SECRET.isdisjoint(place):

@@ -79,7 +79,7 @@ def _whole(number: str) -> str:
     return f"0{number}0" if "." in number else number
 
 
-def of(value: object) -> float:
+def seconds_of(value: object) -> float:
     """Read a YAML duration: a text, or the number 0.  Raises ValueError with the sentence."""
     if isinstance(value, str):
         return parse(value)

@@ -221,7 +221,7 @@ class DurationBounds:
 
     def __call__(self, value: object) -> float:
         """Return the seconds; raises ValueError with the sentence."""
-        seconds = durations.of(value)
+        seconds = durations.seconds_of(value)
         if self.above_zero and seconds == 0:
             raise ValueError("must be longer than 0")
         if not self.low <= seconds <= self.high:

@@ -245,7 +245,7 @@ def located(
     problems = []
     for finding in findings:
         place = places[finding.location]
-        at, value = _as_written(finding.location, document), _shown(finding, document, place)
+        at, value = _as_written(finding.location, document), _value_text(finding, document, place)
         problems.append(Problem(file, place.line, path_of(at), value, finding.message))
     return problems
 
@@ -257,7 +257,7 @@ def _as_written(location: Location, document: object) -> Location:
     return location
 
 
-def _shown(finding: Finding, document: object, place: Place) -> str | None:
+def _value_text(finding: Finding, document: object, place: Place) -> str | None:
     location = _as_written(finding.location, document)
     if not finding.show_value or (location and child(document, *location[:-1]) is None):
         return None

@@ -56,7 +56,7 @@ def _seconds(election: Fields, key: str) -> float | None:
     """Return a duration in seconds; None where it has the wrong form, which is reported as such."""
     value, usual = election.get(key), fields_by_key(LeaderElection)[key].default
     try:
-        return float(usual) if value is None else durations.of(value)
+        return float(usual) if value is None else durations.seconds_of(value)
     except ValueError:
         return None
 

@@ -103,7 +103,7 @@ class TargetName(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, key: str) -> "TargetName":
+    def parse(cls, key: str) -> "TargetName":
         """Take a key apart; of another text the last part is the name, and others are empty."""
         *front, namespace, kind, name = ("", "", "", *key.split("/", 3))[-4:]
         return cls("".join(front), namespace, kind, name)

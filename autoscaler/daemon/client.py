@@ -165,7 +165,7 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
         given = "give --token-file, or --user and --password-file"
         raise PageError(f"{subject} wants you to sign in: {given}")
     if status != 200:
-        said = printable(_said(response, kind))
+        said = printable(_error_text(response, kind))
         if status == 404:
             raise NotFoundError(said)
         told = subject if is_problem and said else f"{subject} answered HTTP {status}"
@@ -176,7 +176,7 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
         raise PageError(f"{subject} sent {printable(str(error))}") from None
 
 
-def _said(response: urllib3.BaseHTTPResponse, kind: str) -> str:
+def _error_text(response: urllib3.BaseHTTPResponse, kind: str) -> str:
     """Return what an answer that is no page says, if it is a sentence."""
     if not kind.startswith(("text/plain", _PROBLEM)):
         return ""

@@ -110,7 +110,7 @@ class NoSeriesReporter(Reporter):
             if self._stop.is_set() or not self._bucket.take(clock.monotonic()):
                 break
             for key, use in same:
-                if sentence := findings.of(use):
+                if sentence := findings.text_of(use):
                     found.setdefault(key, []).append((use, sentence))
                     told.setdefault(f"{use.what}: {sentence}", []).append(key)
         with self._lock:

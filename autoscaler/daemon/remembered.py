@@ -45,7 +45,7 @@ class RestoredHistories:
     reasons: tuple[str, ...] = ()
     """Why other sources were passed over."""
 
-    def told(self, targets: Sequence[Target]) -> str:
+    def describe(self, targets: Sequence[Target]) -> str:
         """Return a line that says what a plan of these targets goes on with."""
         known, every = sum(target.key in self.histories for target in targets), len(targets)
         nothing = (f"{self.source} nothing of them",) if self.source and not known else ()
@@ -137,7 +137,7 @@ def of_cluster(resumption: Resumption, cluster: str) -> Resumption:
         return resumption
 
     def named(known: Mapping[str, T]) -> dict[str, T]:
-        names = {key: TargetName.of(key) for key in known}
+        names = {key: TargetName.parse(key) for key in known}
         # Those that have a cluster come last, and count.
         order = sorted(known, key=lambda key: bool(names[key].cluster))
         return {

@@ -354,7 +354,7 @@ class MainLoop:
 
 
 def _is_in(clusters: AbstractSet[str], target: str) -> bool:
-    return TargetName.of(target).cluster in clusters
+    return TargetName.parse(target).cluster in clusters
 
 
 def _writes_per_second(config: Config) -> dict[str, float]:

@@ -28,7 +28,7 @@ from autoscaler.demo.story import (
     Story,
     external,
 )
-from autoscaler.persistence.temporary_folders import held
+from autoscaler.persistence.temporary_folders import hold_folder
 
 _GRACE = 10.0
 _STARTS_WITHIN, _POLL = 30.0, 0.1
@@ -52,7 +52,7 @@ class Child:
 
     def __enter__(self) -> Self:
         # The child goes on using the demo's folder, of which it has a part, even if that is killed.
-        with self.log.open("wb") as output, held(self.log.parent.parent) as descriptor:
+        with self.log.open("wb") as output, hold_folder(self.log.parent.parent) as descriptor:
             self._process = subprocess.Popen(  # noqa: S603 - our own command line
                 self._argv,
                 stdin=subprocess.DEVNULL,

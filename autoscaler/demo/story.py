@@ -158,7 +158,7 @@ class Service:
 def services(now: float, labels: Mapping[str, str]) -> tuple[Service, ...]:
     """Return the services of a demo that begins at a Unix time; ``labels`` are of its series."""
 
-    def of(name: str, average: int, *, maximum: int = 6, **more: object) -> dict[str, object]:
+    def metric(name: str, average: int, *, maximum: int = 6, **more: object) -> dict[str, object]:
         selected = {"service": name, **labels}
         return external(LOAD, selected, average, maximum=maximum, **more)
 
@@ -172,11 +172,11 @@ def services(now: float, labels: Mapping[str, str]) -> tuple[Service, ...]:
     }
     return (
         Service(WEB, 4, web, cpu=WEB_REQUEST),
-        Service("checkout", 2, of("checkout", 50, maximum=4)),
-        Service("search", 1, of("search", 50, schedules=[_opened(now)])),
-        Service("thumbnails", 0, of("thumbnails", 5, idle={"after": "10s"}, behavior=short)),
-        Service("reports", 3, of("reports", 10), annotations={"autoscaler/paused": "true"}),
-        Service(_NO_SERIES, 2, of(_NO_SERIES, 20)),
+        Service("checkout", 2, metric("checkout", 50, maximum=4)),
+        Service("search", 1, metric("search", 50, schedules=[_opened(now)])),
+        Service("thumbnails", 0, metric("thumbnails", 5, idle={"after": "10s"}, behavior=short)),
+        Service("reports", 3, metric("reports", 10), annotations={"autoscaler/paused": "true"}),
+        Service(_NO_SERIES, 2, metric(_NO_SERIES, 20)),
     )
 
 

@@ -72,7 +72,7 @@ class Events:
 
     def write(self, happened: Occurrences, deadline: float) -> EventResult:
         """Create the Event, or update that of its name; nothing while a 429 holds us back."""
-        if self._api.retrier.held:
+        if self._api.retrier.is_held:
             return EventResult(EventOutcome.LATER, "the API server is short of room")
         involved, until = happened.involved, min(deadline, clock.monotonic() + _REQUEST_SECONDS)
         changing = {

@@ -112,7 +112,7 @@ def _values(item: Ramp | StaleMarker) -> Iterable[float | None]:
 def _item(text: str) -> Item:
     form = _ITEM.fullmatch(text) if len(text) <= _LONGEST_ITEM else None
     if form is None:
-        raise ValueError(f"has {_shown(text)}, which promtool does not know: {_advice(text)}")
+        raise ValueError(f"has {_excerpt(text)}, which promtool does not know: {_advice(text)}")
     if form["stale"]:
         return StaleMarker()
     number = form["value"] or form["word"]
@@ -126,7 +126,7 @@ def _number(text: str) -> float:
     # Go, in which promtool is written, reads a leading 0 as octal.
     value = float(int(text, 8)) if _OCTAL.fullmatch(text) else float(text)
     if math.isinf(value) and text.lower().lstrip("+-") != "inf":
-        raise ValueError(f"has {_shown(text)}, which is too large a number")
+        raise ValueError(f"has {_excerpt(text)}, which is too large a number")
     return value
 
 
@@ -145,5 +145,5 @@ def _advice(text: str) -> str:
     return _FORM
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_ITEM else f"{text[:_LONGEST_ITEM]}…")

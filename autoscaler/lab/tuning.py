@@ -475,7 +475,7 @@ def document_of(found: TuningResult) -> dict[str, object]:
     """Return what a search has found as JSON."""
     on_front, chosen = found.front(), found.chosen
 
-    def told(candidate: Candidate) -> dict[str, object]:
+    def document(candidate: Candidate) -> dict[str, object]:
         settings = {
             to_camel(name): _written(name, getattr(found.space, name)[number])
             for name, number in candidate.choice.items()
@@ -494,7 +494,7 @@ def document_of(found: TuningResult) -> dict[str, object]:
         "days": found.days,
         "chosenByDays": found.split,
         "space": space_document(found.space),
-        "candidates": [told(candidate) for candidate in found.candidates],
+        "candidates": [document(candidate) for candidate in found.candidates],
         "lastDaysOfChosen": day_counts_document(found.judged()),
         "configuration": as_written(found.tuned),
         "interrupted": found.interrupted,

@@ -220,7 +220,7 @@ def _candidates(
         candidate for candidate in every if asked.has_label(candidate.rule.resources)
     ] or every[:1]
     if find_series is not None:
-        found = _found(considered, possible, asked, find_series)
+        found = _last_matching(considered, possible, asked, find_series)
         if found is not None:
             return [found], []
     for index, candidate in enumerate(possible):
@@ -291,7 +291,7 @@ def _is_plausible(candidate: _RuleCandidate) -> bool:
     )
 
 
-def _found(
+def _last_matching(
     rules: Sequence[AdapterRule],
     possible: Sequence[_RuleCandidate],
     asked: _AdapterMetric,

@@ -202,7 +202,9 @@ def _seen(move: Move) -> Other:
     if other.object is None or not other.is_there:
         _tell(move, "no other autoscaler scales it")
     else:
-        _tell(move, f"{adoption_text.found(standing)}; here: {adoption_text.ours(standing)}")
+        _tell(
+            move, f"{adoption_text.situation_text(standing)}; here: {adoption_text.ours(standing)}"
+        )
         for note in adoption_text.notes_over(move, standing):
             _tell(move, note)
         move.save(other.object)

@@ -34,7 +34,7 @@ _NOTHING = "  nothing to do"
 # -- how it stands ---------------------------------------------------------------------------------
 
 
-def found(standing: Situation) -> str:
+def situation_text(standing: Situation) -> str:
     """Say what the other autoscaler wants."""
     other = standing.other
     return f"{other} scales it" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
@@ -126,7 +126,7 @@ def not_left_alone(now: Situation) -> str:
 def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
     """Return the lines of a review of going over; ``kubectl`` are flags of that."""
     other, where = standing.other, _where(move, kubectl)
-    lines = [*_head(move, standing, problems), *_said("note", notes_over(move, standing))]
+    lines = [*_head(move, standing, problems), *_section("note", notes_over(move, standing))]
     if other.object is None or not other.is_there:
         return [*lines, _NOTHING]
     kind, name = other.object["kind"], _name(other.object)
@@ -146,7 +146,7 @@ def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
 def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
     """Return the lines of a review of going back; ``kubectl`` are flags of that."""
     other, where = standing.other, _where(move, kubectl)
-    lines = [*_head(move, standing, problems), *_said("note", _notes_back(move, other))]
+    lines = [*_head(move, standing, problems), *_section("note", _notes_back(move, other))]
     if other.is_there:
         return [*lines, _NOTHING]
     steps: list[tuple[str, list[str]]] = []
@@ -169,17 +169,17 @@ def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
 
 
 def _head(move: Move, standing: Situation, problems: Sequence[str]) -> list[str]:
-    other, there = standing.other, found(standing)
+    other, there = standing.other, situation_text(standing)
     if other.object is None:
         there = "no other autoscaler scales it"
     elif not other.is_there:
         there = f"{named(other.object)} is paused"
     # Why it is not known is in the way, then.
     here = [] if standing.unknown in problems else [f"  here: {ours(standing)}"]
-    return [move.key, f"  there: {there}", *here, *_said("in the way", problems)]
+    return [move.key, f"  there: {there}", *here, *_section("in the way", problems)]
 
 
-def _said(what: str, sentences: Sequence[str]) -> list[str]:
+def _section(what: str, sentences: Sequence[str]) -> list[str]:
     return [f"  {what}: {sentence}" for sentence in sentences]
 
 

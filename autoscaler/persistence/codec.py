@@ -112,11 +112,11 @@ def is_same(value: object, other: object) -> bool:
 
 
 def _sentence(error: BaseValidationError) -> str:
-    text, _, path = transform_error(error, "", _said)[0].rpartition(" @ ")
+    text, _, path = transform_error(error, "", _decoding_error)[0].rpartition(" @ ")
     return f"{path.lstrip('.').replace('.', ': ')}: {text}" if path else text
 
 
-def _said(error: BaseException, _: Any) -> str:
+def _decoding_error(error: BaseException, _: Any) -> str:
     if isinstance(error, KeyError):
         return "it is missing"
     if isinstance(error, ForbiddenExtraKeysError):

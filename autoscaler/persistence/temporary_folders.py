@@ -22,14 +22,14 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
         with suppress(OSError):
             _remove_if_left(left)
     made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
-    with made as name, held(Path(name)):
+    with made as name, hold_folder(Path(name)):
         # Once it is locked: from now on others may look at the lock.
         Path(name, _mark(Path(name))).touch()
         yield Path(name)
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[int]:
+def hold_folder(folder: Path) -> Iterator[int]:
     """Keep a temporary folder from being removed, by a descriptor that children may inherit."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

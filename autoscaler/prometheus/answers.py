@@ -63,7 +63,7 @@ def connection_failure(
     """Return the failure for what a request raised; ``seconds`` were left of the ``timeout``."""
     cause = network_error(error)
     within = f"within {timeout:g} s" if seconds >= timeout else "in time"
-    text = _told(cause, subject, host, within)
+    text = _network_failure(cause, subject, host, within)
     if cause.kind is Kind.TLS and "certificate" in cause.reason:
         text += " (tls.certFile is what we show to the server)"
     kind = FailureKind.ABSENT if cause.kind in ABSENT else FailureKind.OTHER
@@ -77,10 +77,14 @@ def connection_failure(
 def lost_connection(error: Exception, subject: str) -> str | None:
     """Return the sentence for what a library raised if a connection is the cause, else None."""
     cause = network_error(error)
-    return None if cause.kind is Kind.NOT_SENT else _told(cause, subject, "of its host", "in time")
+    return (
+        None
+        if cause.kind is Kind.NOT_SENT
+        else _network_failure(cause, subject, "of its host", "in time")
+    )
 
 
-def _told(cause: NetworkError, subject: str, host: str, within: str) -> str:
+def _network_failure(cause: NetworkError, subject: str, host: str, within: str) -> str:
     sentence = _SENTENCES[cause.kind]
     return sentence.format(subject=subject, host=host, reason=cause.reason, within=within)
 

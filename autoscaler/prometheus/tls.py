@@ -125,7 +125,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if tls.ca_file is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        with _told("CA file", tls.ca_file):
+        with _query_errors("CA file", tls.ca_file):
             context.load_verify_locations(tls.ca_file)
     # Python 3.13 asks of private authorities what no Go program does; all versions do the same.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -136,13 +136,13 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
     if tls.cert_file is not None:
         certificate, key = tls.cert_file, tls.key_file or tls.cert_file
         # Without a password OpenSSL would ask the terminal for that of an encrypted key.
-        with _told("client certificate", f"{certificate} with key {key}"):
+        with _query_errors("client certificate", f"{certificate} with key {key}"):
             context.load_cert_chain(certificate, key, password=lambda: "")
     return context
 
 
 @contextmanager
-def _told(what: str, name: object) -> Iterator[None]:
+def _query_errors(what: str, name: object) -> Iterator[None]:
     """Raise QueryError for a file that cannot be used."""
     try:
         yield
@@ -165,7 +165,7 @@ def _system_stamp() -> tuple[int, ...] | None:
 def _stamp(what: str, path: Path | None) -> tuple[int, ...] | None:
     if path is None:
         return None
-    with _told(what, path):
+    with _query_errors(what, path):
         status = path.stat()
         refuse_other_than_file(path, status.st_mode)
         return stamp_of(status)

@@ -88,7 +88,7 @@ AcceptedWrite = Annotated[Json, BeforeValidator(_escaped)]
 
 def path_of_target(key: str) -> str:
     """Return the path of a target below that of the API."""
-    name = TargetName.of(key)
+    name = TargetName.parse(key)
     quoted = [quote(part, safe="", errors="replace") for part in name]
     of_cluster = f"/clusters/{quoted[0]}" if name.cluster else ""
     return f"{of_cluster}/targets/{'/'.join(quoted[1:])}"

@@ -126,13 +126,13 @@ def _number(metric: MetricSpec, sample: Sample, index: int) -> str:
         return f"{name}: no value"
     asks = "" if proposal is None else f" (asks for {proposal})"
     extremes = [values[index] for values in (sample.low, sample.high) if index < len(values)]
-    known = [_shown(metric, value) for value in extremes if value is not None]
+    known = [_value_text(metric, value) for value in extremes if value is not None]
     wide = len(known) == 2 and extremes[0] != extremes[1]
     within = f" ({known[0]} to {known[1]} in that minute)" if wide else ""
-    return f"{name}: {_shown(metric, value)}/{wording.target(metric)}{within}{asks}"
+    return f"{name}: {_value_text(metric, value)}/{wording.target(metric)}{within}{asks}"
 
 
-def _shown(metric: MetricSpec, value: int) -> str:
+def _value_text(metric: MetricSpec, value: int) -> str:
     percent = metric.target.average_utilization is not None
     return f"{value}%" if percent else wording.quantity(metric, value)
 

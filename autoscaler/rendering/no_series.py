@@ -170,7 +170,7 @@ def why_no_series(ask: Ask, promql: str, name: str = "") -> str:
     """
     found: list[str] = []
     with suppress(_UnknownError):
-        for sentence in _Investigation(ask, name).at(promql):
+        for sentence in _Investigation(ask, name).causes(promql):
             found.append(sentence)  # noqa: PERF402 - what is known before a question fails stays
     return printable("; ".join(found), _LONGEST_FINDING)
 
@@ -183,7 +183,7 @@ class _Investigation:
         self._name = name
         self._left = _MOST_QUESTIONS
 
-    def at(self, promql: str) -> Iterator[str]:
+    def causes(self, promql: str) -> Iterator[str]:
         """Yield a sentence for each selector that finds nothing, or one on all that find some."""
         # Start times only choose between series.
         every = (selector for selector in selectors_of(promql) if selector.name != STARTS)
@@ -191,7 +191,7 @@ class _Investigation:
         found: list[str] = []
         for selector in selectors:
             if count := self._count(selector):
-                found.append(f"{_shown(selector)} has {count:,} series")
+                found.append(f"{_promql_of(selector)} has {count:,} series")
             else:
                 yield self._lacking(selector)
         if found and len(found) == len(selectors):
@@ -203,14 +203,16 @@ class _Investigation:
         named = replace(selector, matchers=selector.name_matchers)
         others = [matcher for matcher in selector.matchers if matcher not in named.matchers]
         if not str(named).strip("{}"):
-            return f"there are no series {_shown(selector)}"
+            return f"there are no series {_promql_of(selector)}"
         within = f" within {selector.range}" if selector.range else ""
         total = self._count(named) if others else 0
         if not total:
             known = named.name and named.name == self._name
-            none = "no series have that name" if known else f"there are no series {_shown(named)}"
+            none = (
+                "no series have that name" if known else f"there are no series {_promql_of(named)}"
+            )
             return f"{none}{within}{self._last_sample(named)}"
-        there = f"{_shown(named)} has {total:,} series, but none"
+        there = f"{_promql_of(named)} has {total:,} series, but none"
         return f"{there} {self._excluding(selector, named, others)}{self._last_sample(selector)}"
 
     def _excluding(
@@ -220,15 +222,15 @@ class _Investigation:
         asked = others[:_MOST_MATCHERS]
         for matcher in asked:
             if not self._count(replace(selector, matchers=(*named.matchers, matcher))):
-                return f"with {_shown(matcher)}: {self._there_is(named, matcher)}"
+                return f"with {_promql_of(matcher)}: {self._there_is(named, matcher)}"
         for matcher in asked:
             kept = tuple(other for other in selector.matchers if other != matcher)
             rest = replace(selector, matchers=kept)
             if count := self._count(rest):
-                without = f"without {_shown(matcher)} there are {count}"
+                without = f"without {_promql_of(matcher)} there are {count}"
                 there_is = self._there_is(rest, matcher)
                 return f"with all of its matchers; {without}: {there_is}"
-        return f"is {_shown(selector)}"
+        return f"is {_promql_of(selector)}"
 
     def _last_sample(self, selector: VectorSelector) -> str:
         """Return when the last sample was scraped, and whether its target is up, if known."""
@@ -289,7 +291,7 @@ def _quoted(series: Series, label: str) -> str:
     return json.dumps(series.labels[label]) if series.labels.get(label) else ""
 
 
-def _shown(part: VectorSelector | Matcher) -> str:
+def _promql_of(part: VectorSelector | Matcher) -> str:
     return printable(str(part), _LONGEST_SELECTOR)
 
 
@@ -337,12 +339,12 @@ class Findings:
     """Gets the name of the server, and PromQL."""
     _last: tuple[tuple[QueryKey, str], QueryResult | QueryFailure, str] | None = None
 
-    def of(self, missing: MissingSeries) -> str:
+    def text_of(self, missing: MissingSeries) -> str:
         """Return what there is of a query; empty where nothing is known."""
         metric = missing.metric
         key = missing.query.key, "" if metric is None else metric.name
         if self._last is None or self._last[0] != key:
-            self._last = (key, *self._asked(*key))
+            self._last = (key, *self._answer_text(*key))
         _, answer, found = self._last
         if isinstance(answer, QueryFailure):
             return ""
@@ -351,7 +353,7 @@ class Findings:
             return f"the query returns {len(answer.series):,} series: {there}"
         return found
 
-    def _asked(self, key: QueryKey, name: str) -> tuple[QueryResult | QueryFailure, str]:
+    def _answer_text(self, key: QueryKey, name: str) -> tuple[QueryResult | QueryFailure, str]:
         answer = self.ask(key.server, key.promql)
         if isinstance(answer, QueryFailure) or answer.series:
             return answer, ""

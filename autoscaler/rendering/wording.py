@@ -82,7 +82,7 @@ def target_key(target: Target) -> str:
 
 def key_parts(key: str) -> TargetName:
     """Return the parts of a target's key, printable."""
-    return TargetName(*[printable(part, _LONGEST_NAME) for part in TargetName.of(key)])
+    return TargetName(*[printable(part, _LONGEST_NAME) for part in TargetName.parse(key)])
 
 
 def metric_name(metric: MetricSpec) -> str:

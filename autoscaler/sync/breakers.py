@@ -83,7 +83,7 @@ class Breakers:
                     server.reported = server.state.trip
                     news.append(self._news(BreakerChange.RESUMED, server, server.reported))
                 news += self._changed(server, BreakerChange.REMOVED)
-            return self._kept(news)
+            return self._save(news)
 
     def begin(self, targets: Sequence[Target], ahead: float) -> int:
         """Note that a sync begins; return its number.  Unix time is ``ahead`` of `clock.steady`."""
@@ -146,7 +146,7 @@ class Breakers:
                 if server.state is not CLOSED and not stopped:
                     self._review(server, now)
                 news += self._changed(server, BreakerChange.ENDED)
-            return self._kept(news)
+            return self._save(news)
 
     def release(self, name: str | None, now: float) -> list[BreakerNews]:
         """Let the targets of a server go, or of all; return which breakers had tripped."""
@@ -156,7 +156,7 @@ class Breakers:
                 if name in {None, server.name}:
                     server.state = released(server.breaker, server.state, now)
                     news += self._changed(server, BreakerChange.RELEASED)
-            return self._kept(news)
+            return self._save(news)
 
     def states(self) -> dict[str, BreakerState]:
         """Return all states that must outlive the process, in Unix seconds."""
@@ -216,7 +216,7 @@ class Breakers:
         if future is not None and future.set_running_or_notify_cancel():
             future.set_result(None)
 
-    def _kept(self, news: list[BreakerNews]) -> list[BreakerNews]:
+    def _save(self, news: list[BreakerNews]) -> list[BreakerNews]:
         """Save the states if there are news; return the news."""
         if news:
             self._keep(self.states())

@@ -35,7 +35,7 @@ class Driver:
         self._nothing_new = False
         self._timed: list[tuple[float, Callable[[], None]]] = []
 
-    def at(self, instant: float, call: Callable[[], None]) -> None:
+    def call_at(self, instant: float, call: Callable[[], None]) -> None:
         """Call something at an instant of `clock.monotonic`, unless `run` ends before."""
         self._timed.append((instant, call))
 

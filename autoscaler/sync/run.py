@@ -261,7 +261,7 @@ class SyncRun:
             for server, future in waits.items():
                 if server not in self.awaited_servers:
                     self.awaited_servers.add(server)
-                    self.driver.at(self.read_deadline, partial(self._give_up, server))
+                    self.driver.call_at(self.read_deadline, partial(self._give_up, server))
                 yield future
             if self.state.stop.is_set():
                 return step

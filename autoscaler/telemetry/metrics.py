@@ -128,26 +128,26 @@ class Instruments:
                 metric.remove_by_labels({"cluster": name})
         self._leading = {name: leads for name, leads in self._leading.items() if name not in gone}
         for name in clusters:
-            self._of(self._kubernetes_retries, name)
-            self._of(self._transitions, name)
+            self._labelled(self._kubernetes_retries, name)
+            self._labelled(self._transitions, name)
             for code in ("200", NO_ANSWER):
-                self._of(self._kubernetes_requests, name, "GET", code)
+                self._labelled(self._kubernetes_requests, name, "GET", code)
 
     def asked_kubernetes(self, cluster: str, verb: str, code: str, seconds: float) -> None:
         """Observe one request."""
         if self._counts(cluster):
-            self._of(self._kubernetes_requests, cluster, verb, code).observe(seconds)
+            self._labelled(self._kubernetes_requests, cluster, verb, code).observe(seconds)
 
     def asked_kubernetes_again(self, cluster: str) -> None:
         """Count another try of a call."""
         if self._counts(cluster):
-            self._of(self._kubernetes_retries, cluster).inc()
+            self._labelled(self._kubernetes_retries, cluster).inc()
 
     def _counts(self, cluster: str) -> bool:
         """Return whether a cluster is counted: late answers of one that is gone are not."""
         return not self._by_cluster or cluster in self._clusters
 
-    def _of(self, metric: MetricT, cluster: str, *labels: str) -> MetricT:
+    def _labelled(self, metric: MetricT, cluster: str, *labels: str) -> MetricT:
         values = (cluster, *labels) if self._by_cluster else labels
         return metric.labels(*values) if values else metric
 
@@ -162,9 +162,9 @@ class Instruments:
             return
         if self._leader is None:
             self._leader = self._new(Gauge, catalog.LEADER)
-        self._of(self._leader, cluster).set(leading)
+        self._labelled(self._leader, cluster).set(leading)
         if leading is not self._leading.get(cluster, False):
-            self._of(self._transitions, cluster).inc()
+            self._labelled(self._transitions, cluster).inc()
         self._leading[cluster] = leading
 
     def _read_now(self, *, ok: bool) -> None:

@@ -93,7 +93,7 @@ class Retrier(Generic[F]):
         self._absent_since: float | None = None
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether a 429 holds requests back now."""
         return self._held_until > clock.monotonic()
 

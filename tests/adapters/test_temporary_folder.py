@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.persistence.state_directory import RECORD_LOCK, lock
-from autoscaler.persistence.temporary_folders import held, temporary_folder
+from autoscaler.persistence.temporary_folders import hold_folder, temporary_folder
 
 PREFIX = "autoscaler-test-"
 LIVES = f"""
@@ -76,7 +76,7 @@ def test_a_child_keeps_the_folder_of_its_parent(tmp: Path) -> None:
     folder = tmp / f"{PREFIX}1"
     folder.mkdir(0o700)
     mark(folder)
-    with held(folder) as descriptor:
+    with hold_folder(folder) as descriptor:
         child = subprocess.Popen(["sleep", "60"], pass_fds=(descriptor,))
     age(folder)
     with temporary_folder(PREFIX):

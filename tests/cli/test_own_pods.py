@@ -69,12 +69,14 @@ def totals(*pods: tuple[str, list[float]], warnings: tuple[str, ...] = ()) -> li
     ]
     made = totals_of(TARGET, 0, GRID, Matrix(series, warnings))
     recorded = [
-        RecordedSeries(one.labels, [GRID.at(at) for run in one.runs for at in _of(run)], one.values)
+        RecordedSeries(
+            one.labels, [GRID.instant(at) for run in one.runs for at in _of(run)], one.values
+        )
         for one in made.series
     ]
-    chunk = AnswerChunk(GRID.at(100), GRID.at(103), recorded, made.warnings)
+    chunk = AnswerChunk(GRID.instant(100), GRID.instant(103), recorded, made.warnings)
     kept = kept_totals(answers_from([chunk], 15.0))
-    return [kept(GRID.at(at)) for at in range(100, 103)]
+    return [kept(GRID.instant(at)) for at in range(100, 103)]
 
 
 def _of(run: tuple[int, int]) -> range:

@@ -154,12 +154,12 @@ def test_a_pipe_gets_each_sentence_as_one_line(capsys: pytest.CaptureFixture[str
 
 def test_a_metric_is_told_to_be_active_or_not() -> None:
     """Of a target that has `idle`."""
-    told = paragraphs([synced(extended.target(extended.IDLE, replicas=1).at("0s", queue=4))])
+    told = paragraphs([synced(extended.target(extended.IDLE, replicas=1).sync("0s", queue=4))])
     assert told.splitlines()[2] == "  queue: 4/10 per replica asks for 1 replica, not active"
 
 
 def test_a_fallback_is_told_once() -> None:
     """In the verdict, or beside its metric where that names another failure."""
-    timeline = extended.target(extended.lower(2), replicas=3).at("0s", queue=30)
-    told = paragraphs([synced(timeline.at("6m", queue=None))])
+    timeline = extended.target(extended.lower(2), replicas=3).sync("0s", queue=30)
+    told = paragraphs([synced(timeline.sync("6m", queue=None))])
     assert told.count("queue failed in 1 sync, fallback asks for 2") == 1

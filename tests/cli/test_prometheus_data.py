@@ -201,7 +201,7 @@ def test_answers_are_those_of_instant_queries(asking: Asking, promql: str) -> No
     answers = data.reading(target, 0)
     with reading(asking.url) as reader:
         for number in (0, 1, 101, 459, 460, 461, 479, 481, 500, TIME.points - 1):
-            at = TIME.at(number)
+            at = TIME.instant(number)
             live = answered(query(reader, promql, at=at))
             replayed = instance(QueryResult, answers(at))
             assert {str(one.labels): (one.value, one.timestamp) for one in replayed.series} == {
@@ -230,7 +230,7 @@ def test_totals_are_what_syncs_read_of_the_targets_pods(asking: Asking, metric: 
     ]
     with reading(asking.url) as reader:
         for number in (0, 7, 300):
-            at = TIME.at(number)
+            at = TIME.instant(number)
             live = answered(query(reader, target.queries[0].promql, at=at))
             found = read(target.spec.metrics[0], target.queries[0], live, "shop", pods, at)
             milli = sum(one.milli for one in instance(PodSamples, found).samples.values())
@@ -301,7 +301,7 @@ def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: Exit
         (fetched,) = [one for (key, _), one in data.fetched.items() if key.promql == "depth"]
     kept = [part for part in fetched.parts if str(cache) in str(part[2])]
     grid = fetched.key.grid
-    assert grid.at(kept[-1].end) == pytest.approx(now - LATE_SECONDS, abs=2 * STEP)
+    assert grid.instant(kept[-1].end) == pytest.approx(now - LATE_SECONDS, abs=2 * STEP)
     assert fetched.parts[-1].end == grid.first_from(now)
 
 
@@ -346,10 +346,10 @@ def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
             series = MatrixSeries({}, [(begin, end - begin)], numbers)
             parts.append(files.write(key, begin, end, Matrix([series])))
         assert len(parts) == days
-        time = TimeGrid(grid.at(first), grid.at(first + 5_760 * days), STEP)
+        time = TimeGrid(grid.instant(first), grid.instant(first + 5_760 * days), STEP)
         answers = FetchedRange(key, tuple(parts)).answers(time)
         tracemalloc.start()
-        seen = sum(map(len, values(answers, *map(time.at, range(0, time.points, 60)))))
+        seen = sum(map(len, values(answers, *map(time.instant, range(0, time.points, 60)))))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert seen == 96 * days

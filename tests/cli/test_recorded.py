@@ -52,7 +52,7 @@ def record(writer: RecordWriter, timeline: Timeline, queue: Mapping[float, float
     """Record syncs at some seconds with so many messages."""
     recorder = Recorder(writer)
     for second, messages in queue.items():
-        done = synced(timeline.at(f"{second}s", queue=messages))
+        done = synced(timeline.sync(f"{second}s", queue=messages))
         recorder.configure([done.target], timeline.flags)
         recorder.report(done)
     return recorder
@@ -65,7 +65,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with running(directory) as writer:
         recorder = record(writer, timeline, {0: 30, 60: 31, 120: 50, 135: 50})
         timeline.by_hand(4, "kubectl\x1b[31m")
-        recorder.report(synced(timeline.at("600s", queue=50)))
+        recorder.report(synced(timeline.sync("600s", queue=50)))
     return directory
 
 

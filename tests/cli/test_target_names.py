@@ -73,7 +73,7 @@ def test_the_targets_of_the_file_are_offered(file: Path) -> None:
 def test_what_is_recorded_is_offered_to_commands_that_read_the_record(tmp_path: Path) -> None:
     """Without a file of targets; where nothing is recorded nothing is."""
     timeline = Timeline(spec(external(average("10"))))
-    first = synced(timeline.at("0s", queue=30))
+    first = synced(timeline.sync("0s", queue=30))
     with running(tmp_path) as writer:
         recorder = Recorder(writer)
         recorder.configure([first.target], timeline.flags)

@@ -16,7 +16,7 @@ FORMS = """
 
 @pytest.mark.parametrize(("text", "seconds"), [one.split("=") for one in FORMS.split()])
 def test_the_forms_of_prometheus_and_go_are_read(text: str, seconds: str) -> None:
-    assert durations.of(text) == float(seconds)
+    assert durations.seconds_of(text) == float(seconds)
     assert re.search(durations.PATTERN, text)
 
 
@@ -45,11 +45,11 @@ def test_the_forms_of_prometheus_and_go_are_read(text: str, seconds: str) -> Non
 )
 def test_what_is_no_duration_is_refused_with_what_is(value: object, fragment: str) -> None:
     with pytest.raises(ValueError, match=fragment):
-        durations.of(value)
+        durations.seconds_of(value)
 
 
 def test_zero_needs_no_unit() -> None:
-    assert durations.of(0) == 0.0
+    assert durations.seconds_of(0) == 0.0
 
 
 @given(st.integers(0, 10**15))

@@ -50,7 +50,7 @@ class Side:
     def read(self, now: float, replicas: int) -> None:
         """Sync with the load of an instant."""
         readings: dict[str, Any] = dict(self.load(now, replicas))
-        self.line.at(f"{now}s", **readings)
+        self.line.sync(f"{now}s", **readings)
 
 
 @dataclass

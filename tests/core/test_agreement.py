@@ -285,7 +285,7 @@ def played(
     """Sync at some seconds, and compare."""
     state, found = HpaComparison(), list[AgreementInterval]()
     for time in times:
-        line.beside(hpa).at(f"{time}s", queue=30.0)
+        line.beside(hpa).sync(f"{time}s", queue=30.0)
         found += state.add(line.result)
     return state, [*found, *state.rest()]
 
@@ -309,8 +309,8 @@ def test_without_a_decision_of_an_hpa_nothing_is_compared(hpa: Hpa | None, why: 
 def test_a_clock_that_is_set_back_begins_anew() -> None:
     """What was noted before is of another time."""
     state, _ = played(shadow(), 100, 115, 130, hpa=None)
-    assert state.add(shadow().at("20s", queue=30.0).result) == []
-    state.add(shadow().at("60s", queue=30.0).result)
+    assert state.add(shadow().sync("20s", queue=30.0).result) == []
+    state.add(shadow().sync("60s", queue=30.0).result)
     (found,) = state.rest()
     assert found.begin == BASE + 20
 

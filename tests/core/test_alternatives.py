@@ -184,39 +184,39 @@ def target(*metrics: object, extensions: Extensions | None = None, **bounds: int
 
 def test_the_nearest_values_respect_the_tolerance() -> None:
     """8 replicas tolerate 36 to 44 messages of 5 each; 41 of 40 asks for no more."""
-    timeline = target().at("0s", queue=40)
+    timeline = target().sync("0s", queue=40)
     assert values(of_last(timeline)) == [(45_000, 9, 9), (35_000, 7, 7)]
 
 
 def test_a_value_that_is_not_whole_has_its_neighbours_in_thousandths() -> None:
     """10.001 messages need a third replica."""
-    timeline = target().by_hand(1).at("0s", queue=9.5)
+    timeline = target().by_hand(1).sync("0s", queue=9.5)
     assert values(of_last(timeline)) == [(10_001, 3, 3), (5_500, 1, 1)]
 
 
 def test_the_load_of_pods_is_changed_in_all_of_them() -> None:
     """In parts of 10,000: at 89% of 80% the tolerance is left, and below 71% seven pods will do."""
-    entry = of_last(target(cpu(utilization(80))).at("0s", cpu=80))
+    entry = of_last(target(cpu(utilization(80))).sync("0s", cpu=80))
     assert values(entry) == [(1125, 9, 9), (-1126, 7, 7)]
 
 
 def test_a_load_of_nothing_is_the_least() -> None:
     """One pod is too many only where there is nothing to do, and minReplicas is 1 then too."""
-    timeline = target(per_pod("20")).by_hand(2).at("0s", rps=1)
+    timeline = target(per_pod("20")).by_hand(2).sync("0s", rps=1)
     assert all(number >= -PARTS for number, _, _ in values(of_last(timeline)))
-    timeline = target(per_pod("20")).by_hand(1).at("0s", rps=20)
+    timeline = target(per_pod("20")).by_hand(1).sync("0s", rps=20)
     assert [number for number, _, _ in values(of_last(timeline))] == [1001]
 
 
 def test_where_another_metric_decides_only_what_moves_the_target_is_named() -> None:
     """Not that the metric would have asked for another count, from which nothing follows."""
-    entry = of_last(target(QUEUE, MAILS).at("0s", queue=40, mails=20))
+    entry = of_last(target(QUEUE, MAILS).sync("0s", queue=40, mails=20))
     assert values(entry) == [(45_000, 9, 9), (35_000, 7, 7), (45_000, 9, 9)]
 
 
 def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """However far the value is: 64 decisions at most for each, and there are two."""
-    entry = of_last(target(external(average("9G"))).at("0s", queue=0))
+    entry = of_last(target(external(average("9G"))).sync("0s", queue=0))
     calls: list[int] = []
 
     def counting(*arguments: object) -> object:
@@ -230,7 +230,7 @@ def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_many_metrics_the_largest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """No further search begins after so many samples."""
-    entry = of_last(target(QUEUE, MAILS).at("0s", queue=20, mails=40))
+    entry = of_last(target(QUEUE, MAILS).sync("0s", queue=20, mails=40))
     every = [one.index for one in alternatives_of(entry) if isinstance(one, OtherValue)]
     assert every == [1, 1, 0]
     monkeypatch.setattr(alternatives, "_MOST_COMPUTED", 500)
@@ -239,7 +239,7 @@ def test_of_many_metrics_the_largest_come_first(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
     """Which is left out with it."""
-    entry = of_last(Timeline(spec(QUEUE), replicas=8).at("0s", queue=40).at("10m", queue=10))
+    entry = of_last(Timeline(spec(QUEUE), replicas=8).sync("0s", queue=40).sync("10m", queue=10))
     assert entry.decision.desired == 2
     inputs = replace(entry.inputs, history=replace(entry.inputs.history, unobserved=True))
     entry = replace(entry, given=inputs)
@@ -252,34 +252,34 @@ def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
 def test_a_new_target_is_not_taken_for_idle() -> None:
     """Without its first count it would have gone down to 1, and not to sleep."""
     idle = Extensions(idle=Idle(after=0.0, initially=600.0))
-    timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).at("0s", queue=0)
+    timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).sync("0s", queue=0)
     assert without(timeline) == {"the 8 replicas at the first sync, 00:00:00Z": 1}
 
 
 def test_a_target_after_an_absence_is_not_taken_for_idle() -> None:
     """Its cooldown begins anew, so that without recommendations it would have gone down to 1."""
     idle = Extensions(idle=Idle(after=60.0))
-    timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).at("0s", queue=80)
+    timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).sync("0s", queue=80)
     timeline.away(240)
-    assert without(timeline.at("4m", queue=0)) == {"the earlier recommendations": 1}
+    assert without(timeline.sync("4m", queue=0)) == {"the earlier recommendations": 1}
 
 
 def test_a_gap_in_the_readings() -> None:
-    timeline = target().over(60).at("0s", queue=40).at("2m", queue=40).at("5m", queue=40)
-    timeline.at("5m15s", queue=None).at("6m15s", queue=20)
+    timeline = target().over(60).sync("0s", queue=40).sync("2m", queue=40).sync("5m", queue=40)
+    timeline.sync("5m15s", queue=None).sync("6m15s", queue=20)
     assert without(timeline) == {"the gap in the readings": 4}
 
 
 def test_the_policies_of_the_hpa_without_a_behavior() -> None:
     """Without a behavior a step is at most a doubling."""
-    timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=100)
+    timeline = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=100)
     assert without(timeline) == {"the scaling policies": 20}
 
 
 def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
     """It counts as all that the policies permit."""
     limited = behavior(up=rules(pods_policy(1, 60), window=0))
-    entry = of_last(Timeline(spec(QUEUE, behavior=limited), replicas=8).at("0s", queue=100))
+    entry = of_last(Timeline(spec(QUEUE, behavior=limited), replicas=8).sync("0s", queue=100))
     inputs = replace(entry.inputs, history=replace(entry.inputs.history, unseen=BASE - 0.5))
     entry = replace(entry, given=inputs)
     entry = replace(entry, decision=decided(entry))
@@ -289,44 +289,44 @@ def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
 
 def test_of_a_limit_to_what_a_recommendation_asks_for_only_that_is_named() -> None:
     """Without a behavior an earlier recommendation lifts a count, which a step then limits."""
-    timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=500).at("15s", queue=50)
+    timeline = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=500).sync("15s", queue=50)
     assert timeline.decision.desired == 32
     assert without(timeline) == {"the recommendation of 100 at 00:00:00Z": 10}
 
 
 def test_bounds() -> None:
-    assert without(target(maximum=10).at("0s", queue=60)) == {"maxReplicas": 12}
-    assert without(target(maximum=6).at("0s", queue=35)) == {"maxReplicas": 7}
-    assert without(target(minimum=6).at("0s", queue=20)) == {"minReplicas": 4}
-    assert without(target(minimum=20).at("0s", queue=60)) == {"minReplicas": 12}
-    assert without(target(cpu(utilization(80)), minimum=2).at("0s", cpu=0)) == {"minReplicas": 1}
+    assert without(target(maximum=10).sync("0s", queue=60)) == {"maxReplicas": 12}
+    assert without(target(maximum=6).sync("0s", queue=35)) == {"maxReplicas": 7}
+    assert without(target(minimum=6).sync("0s", queue=20)) == {"minReplicas": 4}
+    assert without(target(minimum=20).sync("0s", queue=60)) == {"minReplicas": 12}
+    assert without(target(cpu(utilization(80)), minimum=2).sync("0s", cpu=0)) == {"minReplicas": 1}
 
 
 def test_the_bound_of_a_schedule() -> None:
     window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
     timeline = target(extensions=Extensions(schedules=(NIGHT,))).opened(window)
-    assert without(timeline.by_hand(3).at("0s", queue=60)) == {"maxReplicas": 12}
-    assert without(timeline.at("15s", queue=5)) == {"minReplicas": 1}
+    assert without(timeline.by_hand(3).sync("0s", queue=60)) == {"maxReplicas": 12}
+    assert without(timeline.sync("15s", queue=5)) == {"minReplicas": 1}
 
 
 def test_a_minimum_that_would_switch_it_off_is_not_named() -> None:
     """With one of 1 a target at zero stays there; with none it goes to 1."""
     window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
     timeline = target(minimum=0, extensions=Extensions(schedules=(NIGHT,))).opened(window)
-    found = list(alternatives_of(of_last(timeline.by_hand(0).at("0s", queue=5))))
+    found = list(alternatives_of(of_last(timeline.by_hand(0).sync("0s", queue=5))))
     assert found[0] == OtherBound("minReplicas", replicas=0, desired=1)
 
 
 def test_a_metric_that_fails_beside_one_with_an_activation() -> None:
     """The other one keeps its own activation: 100 messages, of which it has 20."""
     idle = Extensions(idle=Idle(after=0.0), activations=(0, 100_000))
-    timeline = target(QUEUE, MAILS, extensions=idle).at("0s", queue=None, mails=20)
+    timeline = target(QUEUE, MAILS, extensions=idle).sync("0s", queue=None, mails=20)
     assert without(timeline) == {"the failed metric queue": 0}
 
 
 def test_the_breaker_holds_whatever_else_is_different() -> None:
     """A lower value still goes down nowhere, and neither does another minimum."""
-    entry = of_last(target(minimum=6).at("0s", queue=20))
+    entry = of_last(target(minimum=6).sync("0s", queue=20))
     inputs = entry.inputs
     held, _ = held_back(entry.decision, inputs.history, inputs.history, "", BASE + 600)
     entry = replace(entry, decision=held)
@@ -336,7 +336,7 @@ def test_the_breaker_holds_whatever_else_is_different() -> None:
 
 def test_an_entry_that_is_decided_otherwise_now_has_none() -> None:
     """It may be that of another version: nothing that is said of it would be sure."""
-    entry = of_last(target().at("0s", queue=60))
+    entry = of_last(target().sync("0s", queue=60))
     assert list(alternatives_of(replace(entry, decision=replace(entry.decision, desired=11)))) == []
     assert list(alternatives_of(entry)) != []
 

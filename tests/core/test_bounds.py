@@ -152,19 +152,19 @@ def test_a_window_that_opens_and_closes() -> None:
     """To its minimum at once, past the policies, and back by the metrics."""
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
-    line.at("0s", queue=10).want(1).opened(window("a", 5))
-    line.at("15s", queue=10)
+    line.sync("0s", queue=10).want(1).opened(window("a", 5))
+    line.sync("15s", queue=10)
     line.want(5, reason=f"Current number of replicas below Spec.MinReplicas ({AT_A})")
-    line.at("30s", queue=10).want(5).conditions(ScalingLimited="TooFewReplicas")
-    line.opened().at("45s", queue=10).want(4).at("1m", queue=10).want(3)
+    line.sync("30s", queue=10).want(5).conditions(ScalingLimited="TooFewReplicas")
+    line.opened().sync("45s", queue=10).want(4).sync("1m", queue=10).want(3)
 
 
 def test_a_window_raises_a_target_that_may_be_at_zero() -> None:
     """Its own minimum says whether zero means off; so with a query."""
     zero = spec(QUEUE, minimum=0, behavior=FREE)
     line = Timeline(zero, replicas=0, extensions=SCHEDULED)
-    line.opened(window("office-hours", 2)).at("0s", queue=0).want(2)
-    Timeline(zero, replicas=0).asked_bounds(least=3).at("0s", queue=0).want(3)
+    line.opened(window("office-hours", 2)).sync("0s", queue=0).want(2)
+    Timeline(zero, replicas=0).asked_bounds(least=3).sync("0s", queue=0).want(3)
 
 
 def test_a_query_leaves_a_gradual_bound_gradual() -> None:
@@ -172,7 +172,7 @@ def test_a_query_leaves_a_gradual_bound_gradual() -> None:
     slow = behavior(up=rules(pods_policy(2)))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
     line.opened(window("ramp", 10, gradual=True)).asked_bounds(least=3)
-    line.at("0s", queue=10).want(3)
+    line.sync("0s", queue=10).want(3)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_gradual_window_wakes_a_target_at_zero(up: ScalingRules, counts: tuple
     line = Timeline(spec(QUEUE, behavior=behavior(up=up)), replicas=0, extensions=extensions)
     line.opened(window("ramp", 6, gradual=True))
     for number, count in enumerate(counts):
-        line.at(f"{number * 15.1:.1f}s", queue=0).want(count)
+        line.sync(f"{number * 15.1:.1f}s", queue=0).want(count)
 
 
 def test_a_gradual_window_obeys_the_policies() -> None:
@@ -197,49 +197,51 @@ def test_a_gradual_window_obeys_the_policies() -> None:
     ramp = window("ramp", 6, 7, gradual=True)
     line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
     line.opened(ramp)
-    line.at("0s", queue=10).want(3).at("15.1s", queue=90).want(5)
+    line.sync("0s", queue=10).want(3).sync("15.1s", queue=90).want(5)
     line.conditions(ScalingLimited="ScaleUpLimit")
-    line.at("30.2s", queue=90).want(6).at("45.3s", queue=90).want(7)
-    line.by_hand(9).at("2m", queue=90).want(8, limited="ScaleDownLimit")
-    line.at("2m15.1s", queue=90).want(7)
+    line.sync("30.2s", queue=90).want(6).sync("45.3s", queue=90).want(7)
+    line.by_hand(9).sync("2m", queue=90).want(8, limited="ScaleDownLimit")
+    line.sync("2m15.1s", queue=90).want(7)
 
 
 def test_a_bound_whose_query_fails_lowers_nothing() -> None:
     """For five minutes the last bound holds; from then on the count stays; more is free."""
     line = Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=8)
     line.asked_bounds(least=6)
-    line.at("0s", queue=20).want(6)
-    line.asked_bounds(least=math.nan).at("15s", queue=20).want(6, outcome="partial")
-    line.by_hand(9).at("4m59s", queue=20).want(6)
-    line.by_hand(9).at("5m1s", queue=20).want(9).conditions(ScalingLimited="MinReplicasUnknown")
-    line.at("5m15s", queue=120).want(12)
-    line.at("5m30s", queue=20).want(12)
-    line.asked_bounds(least=3).at("5m45s", queue=20).want(3)
+    line.sync("0s", queue=20).want(6)
+    line.asked_bounds(least=math.nan).sync("15s", queue=20).want(6, outcome="partial")
+    line.by_hand(9).sync("4m59s", queue=20).want(6)
+    line.by_hand(9).sync("5m1s", queue=20).want(9).conditions(ScalingLimited="MinReplicasUnknown")
+    line.sync("5m15s", queue=120).want(12)
+    line.sync("5m30s", queue=20).want(12)
+    line.asked_bounds(least=3).sync("5m45s", queue=20).want(3)
 
 
 def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> None:
     """Whatever comes between, a restart included; each says so."""
     target = Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=2)
-    target.asked_bounds(least=9).at("0s", queue=20).want(9, outcome="ok")
-    target.asked_bounds(partly(2)).at("15s", queue=20).want(9, outcome="partial")
-    target.asked_bounds(partly(12)).at("30s", queue=20).want(12, outcome="partial")
+    target.asked_bounds(least=9).sync("0s", queue=20).want(9, outcome="ok")
+    target.asked_bounds(partly(2)).sync("15s", queue=20).want(9, outcome="partial")
+    target.asked_bounds(partly(12)).sync("30s", queue=20).want(12, outcome="partial")
     target.looked = None
-    target.asked_bounds(partly(3)).at("45s", queue=20).want(12)
-    target.asked_bounds(least=math.nan).at("1m", queue=20).want(12)
-    target.asked_bounds(partly(3)).at("5m", queue=20).want(12)
-    target.at("5m1s", queue=20).want(12).conditions(ScalingLimited="MinReplicasUnknown")
-    target.asked_bounds(least=3).at("5m15s", queue=20).want(3, outcome="ok")
+    target.asked_bounds(partly(3)).sync("45s", queue=20).want(12)
+    target.asked_bounds(least=math.nan).sync("1m", queue=20).want(12)
+    target.asked_bounds(partly(3)).sync("5m", queue=20).want(12)
+    target.sync("5m1s", queue=20).want(12).conditions(ScalingLimited="MinReplicasUnknown")
+    target.asked_bounds(least=3).sync("5m15s", queue=20).want(3, outcome="ok")
 
 
 def test_a_window_with_a_minimum_keeps_a_target_awake() -> None:
     """Unless that is below the target's own; a query has to raise it; `after` begins at its end."""
     sleepy = Extensions(idle=Idle(after=30.0), schedules=SCHEDULED.schedules)
     line = Timeline(spec(QUEUE, minimum=2, behavior=FREE), replicas=0, extensions=sleepy)
-    line.at("0s", queue=0).want(0)
-    line.opened(window("office-hours", 5)).at("15s", queue=0).want(5)
-    line.at("2m", queue=0).want(5)
-    line.opened(window("night", 1)).at("2m15s", queue=0).want(1).at("2m30s", queue=0).want(0)
-    line.opened(window("office-hours", 2)).at("2m45s", queue=0).want(2).at("5m", queue=0).want(2)
-    line.opened().at("5m15s", queue=0).want(2).at("5m30s", queue=0).want(0)
-    line.asked_bounds(least=2).at("5m45s", queue=0).want(0)
-    line.asked_bounds(least=3).at("6m", queue=0).want(3)
+    line.sync("0s", queue=0).want(0)
+    line.opened(window("office-hours", 5)).sync("15s", queue=0).want(5)
+    line.sync("2m", queue=0).want(5)
+    line.opened(window("night", 1)).sync("2m15s", queue=0).want(1).sync("2m30s", queue=0).want(0)
+    line.opened(window("office-hours", 2)).sync("2m45s", queue=0).want(2).sync("5m", queue=0).want(
+        2
+    )
+    line.opened().sync("5m15s", queue=0).want(2).sync("5m30s", queue=0).want(0)
+    line.asked_bounds(least=2).sync("5m45s", queue=0).want(0)
+    line.asked_bounds(least=3).sync("6m", queue=0).want(3)

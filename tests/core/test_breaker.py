@@ -70,7 +70,7 @@ def test_who_is_held_by_its_window_does_not_go_down() -> None:
 
 def test_a_pause_at_a_count_is_not_held() -> None:
     target = Timeline(spec(QUEUE), replicas=10).annotated(paused_replicas="2")
-    decision = target.at("0s", queue=900).decision
+    decision = target.sync("0s", queue=900).decision
     assert decision.desired == 2
     assert not goes_down(decision)
 

@@ -33,82 +33,82 @@ SPEC = spec(QUEUE, maximum=20)
 def test_a_change_by_somebody_else_is_noticed_once_and_named() -> None:
     """The sync after it tells before, after and the manager; the next one has nothing to tell."""
     line = Timeline(SPEC, replicas=4)
-    line.at("0s", queue=40).foreign(None)
+    line.sync("0s", queue=40).foreign(None)
     line.by_hand(6, "kubectl")
-    line.at("15s", queue=60).foreign(ForeignChange(4, 6, "kubectl"))
-    line.at("30s", queue=60).foreign(None)
+    line.sync("15s", queue=60).foreign(ForeignChange(4, 6, "kubectl"))
+    line.sync("30s", queue=60).foreign(None)
 
 
 def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
     """Somebody sets back what we set, thrice: we hold, say so, and go on ten minutes later."""
-    line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
+    line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for number, time in enumerate(("15s", "30s"), 1):
-        line.by_hand(2, "kubectl").at(time, queue=40).want(4)
+        line.by_hand(2, "kubectl").sync(time, queue=40).want(4)
         line.foreign(ForeignChange(4, 2, "kubectl", reversal=True))
         assert len(line.history.contention.reversals) == number
-    line.by_hand(2, "kubectl").at("45s", queue=40).want(2, outcome="blocked")
+    line.by_hand(2, "kubectl").sync("45s", queue=40).want(2, outcome="blocked")
     line.conditions(AbleToScale="ReplicasContested").events("ReplicasContested")
     assert line.decision.held_until == BASE + 45 + 600
-    line.at("5m", queue=40).want(2, outcome="blocked")
-    line.at("10m44s", queue=40).want(2, outcome="blocked")
-    line.at("10m45s", queue=40).want(4, outcome="ok")
+    line.sync("5m", queue=40).want(2, outcome="blocked")
+    line.sync("10m44s", queue=40).want(2, outcome="blocked")
+    line.sync("10m45s", queue=40).want(4, outcome="ok")
 
 
 def test_a_hold_says_nothing_where_nothing_would_change() -> None:
     """While the metrics agree with the count as it stands there is nothing to hold."""
-    line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
+    line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for time in ("15s", "30s", "45s"):
-        line.by_hand(2).at(time, queue=40)
-    line.at("6m", queue=20).want(2, outcome="ok").events()
+        line.by_hand(2).sync(time, queue=40)
+    line.sync("6m", queue=20).want(2, outcome="ok").events()
 
 
 def test_reversals_far_apart_hold_nothing() -> None:
-    line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
+    line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for time in ("5m1s", "10m2s", "15m3s", "20m4s"):
-        line.by_hand(2).at(time, queue=40).want(4, outcome="ok")
+        line.by_hand(2).sync(time, queue=40).want(4, outcome="ok")
 
 
 def test_only_a_change_against_our_own_is_a_reversal() -> None:
     """Somebody who goes on in our direction, or undoes his own change, contests nothing."""
-    line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
-    line.by_hand(6).at("15s", queue=60).foreign(ForeignChange(4, 6))
-    line.by_hand(4).at("30s", queue=40).foreign(ForeignChange(6, 4))
+    line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
+    line.by_hand(6).sync("15s", queue=60).foreign(ForeignChange(4, 6))
+    line.by_hand(4).sync("30s", queue=40).foreign(ForeignChange(6, 4))
     assert line.history.contention.reversals == ()
 
 
 def test_the_hold_can_be_left_out() -> None:
     """With 0 for the flag others may reverse for ever, as with the HPA."""
-    line = Timeline(SPEC, replicas=2, flags=Flags(hold_after_reversals=0)).at("0s", queue=40)
+    line = Timeline(SPEC, replicas=2, flags=Flags(hold_after_reversals=0)).sync("0s", queue=40)
     for time in ("15s", "30s", "45s", "60s"):
-        line.by_hand(2).at(time, queue=40).want(4, outcome="ok")
+        line.by_hand(2).sync(time, queue=40).want(4, outcome="ok")
 
 
 def test_a_change_by_another_instance_of_ours_counts_as_our_write() -> None:
     """A follower that takes over keeps the rate limits of the leader before it."""
     slow = behavior(up=rules(pods_policy(4, 60)))
     line = Timeline(spec(QUEUE, maximum=20, behavior=slow), replicas=2).led(by_us=False)
-    line.at("0s", queue=20).want(2)
-    line.by_hand(6, FIELD_MANAGER).at("15s", queue=200).want(6, limited="ScaleUpLimit")
+    line.sync("0s", queue=20).want(2)
+    line.by_hand(6, FIELD_MANAGER).sync("15s", queue=200).want(6, limited="ScaleUpLimit")
     line.foreign(None)
     assert line.history.scale_ups == (ScaleEvent(4, BASE + 15, earliest=BASE - 60),)
-    line.at("1m15s", queue=200).want(10)
+    line.sync("1m15s", queue=200).want(10)
 
 
 def test_an_autoscaler_with_another_lease_is_somebody_else() -> None:
     """It has our field manager, but none with our Lease wrote it: three reversals hold us."""
-    line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
+    line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for time in ("15s", "30s", "45s"):
-        line.by_hand(2, FIELD_MANAGER).at(time, queue=40)
+        line.by_hand(2, FIELD_MANAGER).sync(time, queue=40)
         line.foreign(ForeignChange(4, 2, FIELD_MANAGER, reversal=True))
     line.want(2, outcome="blocked").conditions(AbleToScale="ReplicasContested")
 
 
 def test_others_are_counted_from_the_second_look_of_a_leader_on() -> None:
     """Its first one may show a write of the leader before; as a follower it holds for none."""
-    line = Timeline(SPEC, replicas=2).led(by_us=False).at("0s", queue=40)
+    line = Timeline(SPEC, replicas=2).led(by_us=False).sync("0s", queue=40)
     for time in ("15s", "30s", "45s", "60s"):
-        line.by_hand(2, FIELD_MANAGER).at(time, queue=40).foreign(None).want(4, outcome="ok")
-    line.led(by_us=True).by_hand(2, FIELD_MANAGER).at("75s", queue=40)
+        line.by_hand(2, FIELD_MANAGER).sync(time, queue=40).foreign(None).want(4, outcome="ok")
+    line.led(by_us=True).by_hand(2, FIELD_MANAGER).sync("75s", queue=40)
     line.foreign(ForeignChange(4, 2, FIELD_MANAGER, reversal=True)).want(4)
 
 
@@ -245,11 +245,11 @@ def test_what_the_leader_went_up_to_holds_a_window_after_a_takeover() -> None:
     """The standby never read the leader's burst: it goes down no earlier than the leader would."""
     window = rules(pods_policy(10, 15), window=60)
     line = Timeline(spec(external(average("1")), behavior=behavior(down=window)), replicas=8)
-    line.led(by_us=False).at("0s", queue=8).at("15s", queue=8)
-    line.by_hand(10, FIELD_MANAGER).at("30s", queue=8).led(by_us=True)
-    line.at("45s", queue=8).want(10, stabilized="ScaleDownStabilized")
-    line.at("1m15s", queue=8).want(10)
-    line.at("1m30s", queue=8).want(8)
+    line.led(by_us=False).sync("0s", queue=8).sync("15s", queue=8)
+    line.by_hand(10, FIELD_MANAGER).sync("30s", queue=8).led(by_us=True)
+    line.sync("45s", queue=8).want(10, stabilized="ScaleDownStabilized")
+    line.sync("1m15s", queue=8).want(10)
+    line.sync("1m30s", queue=8).want(8)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_only_what_may_be_ours_is_kept_as_found(manager: str, *, held: bool) -> 
     """What a person set counts no more than in the HPA; nor does it keep anything from going up."""
     up = behavior(up=rules(pods_policy(10, 15), window=60))
     line = Timeline(spec(external(average("1")), behavior=up), replicas=8)
-    line.led(by_us=False).at("0s", queue=20).by_hand(10, manager).at("15s", queue=20)
+    line.led(by_us=False).sync("0s", queue=20).by_hand(10, manager).sync("15s", queue=20)
     assert line.history.recommendations is not None
     found = [one for one in line.history.recommendations if one.only_down]
     assert [one.replicas for one in found] == ([10] if held else [])

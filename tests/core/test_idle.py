@@ -83,128 +83,128 @@ def test_when_a_metric_is_active(reading: Reading, activation: float, activity: 
 def test_to_sleep_and_to_wake() -> None:
     """Asleep one window after the last active sync; awake at once, to what the metrics ask."""
     line = Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
-    line.at("0s", queue=5).want(3)
-    line.at("15s", queue=0).want(3)
-    line.at("1m", queue=0).want(0, reason="no metric is active", outcome="ok")
+    line.sync("0s", queue=5).want(3)
+    line.sync("15s", queue=0).want(3)
+    line.sync("1m", queue=0).want(0, reason="no metric is active", outcome="ok")
     line.conditions(ScalingActive="Idle").events("SuccessfulRescale")
-    line.at("1m15s", queue=0).want(0, reason="no metric is active").events()
-    line.at("1m30s", queue=31).want(4, reason="external metric queue(nil) is active")
+    line.sync("1m15s", queue=0).want(0, reason="no metric is active").events()
+    line.sync("1m30s", queue=31).want(4, reason="external metric queue(nil) is active")
     line.conditions(ScalingActive="ValidMetricFound")
-    line.at("1m45s", queue=0).want(4).at("2m15s", queue=0).want(4)
-    line.at("2m30s", queue=0).want(0)
+    line.sync("1m45s", queue=0).want(4).sync("2m15s", queue=0).want(4)
+    line.sync("2m30s", queue=0).want(0)
 
 
 def test_the_metric_that_wakes_is_named() -> None:
     """Another one, below its activation, may ask for more."""
     extensions = replace(MINUTE, activations=(50_000, 0))
     line = Timeline(spec(QUEUE, MAILS), replicas=0, extensions=extensions)
-    line.at("0s", queue=40, mails=1).want(4, reason="external metric mails(nil) is active")
+    line.sync("0s", queue=40, mails=1).want(4, reason="external metric mails(nil) is active")
 
 
 def test_waking_obeys_the_policies_and_the_minimum() -> None:
     """The minimum is the least; a window of scale-up holds nothing back."""
     slow = behavior(up=rules(pods_policy(3), window=300))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=0, extensions=MINUTE)
-    line.at("0s", queue=0).want(0).at("15s", queue=90).want(3, limited="ScaleUpLimit")
+    line.sync("0s", queue=0).want(0).sync("15s", queue=90).want(3, limited="ScaleUpLimit")
     line = Timeline(spec(QUEUE, minimum=5, behavior=slow), replicas=0, extensions=MINUTE)
-    line.at("0s", queue=90).want(5, limited="TooFewReplicas")
+    line.sync("0s", queue=90).want(5, limited="TooFewReplicas")
     line.conditions(ScalingLimited="TooFewReplicas")
 
 
 def test_what_was_before_the_sleep_is_forgotten() -> None:
     """An old peak would else be the first count after it."""
     line = Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=15.0)))
-    line.at("0s", queue=100).want(10)
-    line.at("15s", queue=0).want(0)
-    line.at("30s", queue=10).want(1)
+    line.sync("0s", queue=100).want(10)
+    line.sync("15s", queue=0).want(0)
+    line.sync("30s", queue=10).want(1)
     window = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=2)
     scheduled = Extensions(idle=Idle(after=15.0), schedules=(window,))
     line = Timeline(spec(QUEUE), replicas=10, extensions=scheduled)
-    line.at("0s", queue=100).want(10)
-    line.at("15s", queue=0).want(0)
-    line.opened(OpenWindow(window, BASE + 60.0, "18:00 UTC")).at("30s", queue=10).want(2)
-    line.at("45s", queue=10).want(2)
+    line.sync("0s", queue=100).want(10)
+    line.sync("15s", queue=0).want(0)
+    line.opened(OpenWindow(window, BASE + 60.0, "18:00 UTC")).sync("30s", queue=10).want(2)
+    line.sync("45s", queue=10).want(2)
 
 
 def test_a_sleep_that_is_prevented_leaves_the_window_whole() -> None:
     """The recommendations of before hold the first count after it."""
     line = Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=0.0)))
-    line.at("0s", queue=100).annotated(paused="scale-down")
-    line.at("15s", queue=0).want(10).at("30s", queue=0).want(10)
-    line.annotated().at("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
+    line.sync("0s", queue=100).annotated(paused="scale-down")
+    line.sync("15s", queue=0).want(10).sync("30s", queue=0).want(10)
+    line.annotated().sync("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
     line.releases("5m")
     asleep = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
-    asleep.at("0s", queue=5).annotated(paused="scale-down").at("1m", queue=0).want(3)
+    asleep.sync("0s", queue=5).annotated(paused="scale-down").sync("1m", queue=0).want(3)
     asleep.conditions(ScalingLimited="ScaleDownPaused")
-    asleep.annotated().at("1m15s", queue=0).want(0)
-    asleep.at("1m30s", queue=0).conditions(ScalingLimited="DesiredWithinRange")
+    asleep.annotated().sync("1m15s", queue=0).want(0)
+    asleep.sync("1m30s", queue=0).conditions(ScalingLimited="DesiredWithinRange")
 
 
 def test_no_window_and_no_policy_delays_sleep() -> None:
     never = behavior(down=rules(pods_policy(1), select=SelectPolicy.DISABLED, window=3600))
     line = Timeline(spec(QUEUE, behavior=never), replicas=9, extensions=MINUTE)
-    line.at("0s", queue=5).want(9).at("59s", queue=0).want(9).at("1m", queue=0).want(0)
+    line.sync("0s", queue=5).want(9).sync("59s", queue=0).want(9).sync("1m", queue=0).want(0)
 
 
 def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
     """It counts as active for a target that is awake."""
     line = Timeline(spec(QUEUE, MAILS), replicas=3, extensions=MINUTE)
-    line.at("0s", queue=5, mails=0)
-    line.at("30s", queue=0, mails=None).want(3)
-    line.at("1m15s", queue=0, mails=0).want(3)
-    line.at("1m30s", queue=0, mails=0).want(0)
-    line.at("1m45s", queue=0, mails=None).want(0, outcome="partial")
-    line.at("2m", queue=None, mails=None).want(0, outcome="partial")
-    line.at("2m15s", queue=11, mails=None).want(2, outcome="partial")
+    line.sync("0s", queue=5, mails=0)
+    line.sync("30s", queue=0, mails=None).want(3)
+    line.sync("1m15s", queue=0, mails=0).want(3)
+    line.sync("1m30s", queue=0, mails=0).want(0)
+    line.sync("1m45s", queue=0, mails=None).want(0, outcome="partial")
+    line.sync("2m", queue=None, mails=None).want(0, outcome="partial")
+    line.sync("2m15s", queue=11, mails=None).want(2, outcome="partial")
     at_once = Extensions(idle=Idle(after=0.0))
     target = Timeline(spec(QUEUE, MAILS), replicas=3, extensions=at_once)
-    target.at("0s", queue=5, mails=0).at("15s", queue=0, mails=None).want(3)
-    target.at("30s", queue=0, mails=0).want(0)
+    target.sync("0s", queue=5, mails=0).sync("15s", queue=0, mails=None).want(3)
+    target.sync("30s", queue=0, mails=0).want(0)
     busy = Timeline(spec(QUEUE, MAILS, cpu(utilization(50))), replicas=3, extensions=at_once)
-    busy.at("0s", queue=5, mails=0, cpu=50).at("15s", queue=0, mails=None, cpu=100).want(6)
+    busy.sync("0s", queue=5, mails=0, cpu=50).sync("15s", queue=0, mails=None, cpu=100).want(6)
 
 
 def test_a_reading_that_refills_counts_as_unknown() -> None:
     """A range that lost samples may be zero only because of that."""
     target = Timeline(spec(QUEUE), replicas=3, extensions=Extensions(idle=Idle(after=0.0)))
     target.over(60.0)
-    target.at("0s", queue=0).want(3).at("1m15s", queue=0).want(3).at("1m20s", queue=0).want(0)
+    target.sync("0s", queue=0).want(3).sync("1m15s", queue=0).want(3).sync("1m20s", queue=0).want(0)
 
 
 def test_a_new_target_is_awake_for_a_while() -> None:
     """Nothing is known of before its first sync; `initially` may be longer."""
     new = Extensions(idle=Idle(after=60.0, initially=120.0))
     line = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
-    line.at("0s", queue=0).want(3).at("1m", queue=0).want(0)
+    line.sync("0s", queue=0).want(3).sync("1m", queue=0).want(0)
     line = Timeline(spec(QUEUE), replicas=3, extensions=new)
-    line.at("0s", queue=0).at("1m59s", queue=0).want(3).at("2m", queue=0).want(0)
+    line.sync("0s", queue=0).sync("1m59s", queue=0).want(3).sync("2m", queue=0).want(0)
     old = Timeline(spec(QUEUE), replicas=3, extensions=new)
     old.history = History(recommendations=(Recommendation(3, BASE - 15.0),))
-    old.at("0s", queue=0).want(3).at("1m", queue=0).want(0)
+    old.sync("0s", queue=0).want(3).sync("1m", queue=0).want(0)
 
 
 def test_the_cooldown_begins_anew_where_idle_is_added_again() -> None:
     """Without the rule nobody looked whether a metric was active."""
     target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
-    target.at("0s", queue=5).want(3)
+    target.sync("0s", queue=5).want(3)
     target.extensions = replace(MINUTE, idle=None)
-    target.at("15s", queue=30).want(3).at("5m", queue=30).want(3)
+    target.sync("15s", queue=30).want(3).sync("5m", queue=30).want(3)
     target.extensions = MINUTE
-    target.at("5m15s", queue=0).want(3).at("6m", queue=0).want(3).at("6m15s", queue=0).want(0)
+    target.sync("5m15s", queue=0).want(3).sync("6m", queue=0).want(3).sync("6m15s", queue=0).want(0)
 
 
 def test_the_cooldown_begins_anew_after_an_absence() -> None:
     """Of the daemon, or where another autoscaler controlled the target meanwhile."""
-    target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5).away(3600)
-    target.at("60m", queue=0).want(3).at("60m45s", queue=0).want(3).at("61m", queue=0).want(0)
-    short = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5).away(45)
-    short.at("45s", queue=0).want(3).at("1m", queue=0).want(0)
+    target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=5).away(3600)
+    target.sync("60m", queue=0).want(3).sync("60m45s", queue=0).want(3).sync("61m", queue=0).want(0)
+    short = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=5).away(45)
+    short.sync("45s", queue=0).want(3).sync("1m", queue=0).want(0)
     # Recommendations that hold scale-ups are kept in a hand-over: it is not taken for a new target.
     for rules_ in (None, behavior(up=rules(pods_policy(4), window=300))):
         other = Timeline(spec(QUEUE, behavior=rules_), replicas=3, extensions=MINUTE)
-        other.at("0s", queue=5).controlled_by("an HPA").at("30m", queue=0).at("31m", queue=0)
-        other.controlled_by(None).at("31m15s", queue=0).want(3)
-        other.at("32m", queue=0).want(3).at("32m15s", queue=0).want(0)
+        other.sync("0s", queue=5).controlled_by("an HPA").sync("30m", queue=0).sync("31m", queue=0)
+        other.controlled_by(None).sync("31m15s", queue=0).want(3)
+        other.sync("32m", queue=0).want(3).sync("32m15s", queue=0).want(0)
 
 
 COURSES = st.lists(
@@ -233,7 +233,7 @@ def test_it_sleeps_after_a_cooldown_in_which_somebody_looked(
             target.away(60)
         decides = what in {"looks", "is away"}
         before = target.replicas
-        target.at(f"{now // 60}m{now % 60}s", queue=queue)
+        target.sync(f"{now // 60}m{now % 60}s", queue=queue)
         if queue != 0 or what in {"has no idle", "leaves", "is away"} or nobody_looked:
             awake_at = now
         nobody_looked = what in {"has no idle", "leaves"} or (nobody_looked and not decides)
@@ -243,55 +243,55 @@ def test_it_sleeps_after_a_cooldown_in_which_somebody_looked(
 
 def test_an_absence_while_asleep_wakes_nothing() -> None:
     """The count stays, and so it does after somebody took the rule away for a while."""
-    target = Timeline(spec(QUEUE), replicas=0, extensions=MINUTE).at("0s", queue=0).want(0)
+    target = Timeline(spec(QUEUE), replicas=0, extensions=MINUTE).sync("0s", queue=0).want(0)
     target.away(3600)
-    target.at("60m", queue=0).want(0).at("60m15s", queue=1).want(1)
+    target.sync("60m", queue=0).want(0).sync("60m15s", queue=1).want(1)
 
 
 def test_what_is_active_while_the_scale_cannot_be_read_counts() -> None:
     """The metrics are read all the same: an API server that is away is no time without work."""
     for queue, count in ((5, 3), (None, 3), (0, 0)):
-        target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=25)
-        target.unreadable().at("15s", queue=0).at("2m", queue=queue).unreadable(on=False)
-        target.at("2m15s", queue=0).want(count).at("3m", queue=0).want(0)
+        target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=25)
+        target.unreadable().sync("15s", queue=0).sync("2m", queue=queue).unreadable(on=False)
+        target.sync("2m15s", queue=0).want(count).sync("3m", queue=0).want(0)
 
 
 def test_zero_is_a_normal_count_whoever_set_it() -> None:
     """Without the rule it means that scaling is off."""
     line = Timeline(spec(QUEUE, minimum=2), replicas=4, extensions=MINUTE)
-    line.at("0s", queue=40).want(4).by_hand(0).at("15s", queue=40).want(4)
-    line.by_hand(0).at("30s", queue=0).want(0)
-    line.by_hand(1).at("45s", queue=0).want(2)
-    Timeline(spec(QUEUE, minimum=2), replicas=0).at("0s", queue=40).want(0)
+    line.sync("0s", queue=40).want(4).by_hand(0).sync("15s", queue=40).want(4)
+    line.by_hand(0).sync("30s", queue=0).want(0)
+    line.by_hand(1).sync("45s", queue=0).want(2)
+    Timeline(spec(QUEUE, minimum=2), replicas=0).sync("0s", queue=40).want(0)
 
 
 def test_idle_may_keep_some_replicas() -> None:
     some = Extensions(idle=Idle(replicas=1, after=30.0))
     line = Timeline(spec(QUEUE, minimum=3), replicas=3, extensions=some)
-    line.at("0s", queue=5).want(3).at("30s", queue=0).want(1).at("45s", queue=0).want(1)
-    line.by_hand(0).at("1m", queue=0).want(1)
-    line.at("1m15s", queue=1).want(3, reason="external metric queue(nil) is active")
+    line.sync("0s", queue=5).want(3).sync("30s", queue=0).want(1).sync("45s", queue=0).want(1)
+    line.by_hand(0).sync("1m", queue=0).want(1)
+    line.sync("1m15s", queue=1).want(3, reason="external metric queue(nil) is active")
 
 
 def test_pods_take_no_part() -> None:
     """As in KEDA: what nobody works on, no pod is busy with."""
     line = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
-    line.at("0s", queue=5, cpu=90).want(6)
-    line.at("1m", queue=0, cpu=90).want(0)
-    line.at("1m15s", queue=0, cpu=None).want(0, outcome="ok").events()
-    line.at("1m30s", queue=12, cpu=None).want(2, outcome="ok").events("SuccessfulRescale")
-    line.at("1m45s", queue=12, cpu=None).want(2, outcome="partial")
+    line.sync("0s", queue=5, cpu=90).want(6)
+    line.sync("1m", queue=0, cpu=90).want(0)
+    line.sync("1m15s", queue=0, cpu=None).want(0, outcome="ok").events()
+    line.sync("1m30s", queue=12, cpu=None).want(2, outcome="ok").events("SuccessfulRescale")
+    line.sync("1m45s", queue=12, cpu=None).want(2, outcome="partial")
 
 
 def test_the_record_says_how_it_stands() -> None:
     """When it was last active, when it may sleep, and which metric keeps it awake."""
     target = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
-    target.at("0s", queue=5, cpu=50).at("15s", queue=0, cpu=50)
+    target.sync("0s", queue=5, cpu=50).sync("15s", queue=0, cpu=50)
     status = known(target.decision.idle)
     assert (status.active, status.asleep) == (False, False)
     assert (status.last_active, status.until) == (BASE, BASE + 60.0)
     assert [one.activity for one in target.decision.metrics] == [Activity.INACTIVE, None]
-    target.at("1m", queue=0, cpu=50).at("1m15s", queue=0, cpu=50)
+    target.sync("1m", queue=0, cpu=50).sync("1m15s", queue=0, cpu=50)
     assert target.decision.zone is Zone.IDLE
     assert known(target.decision.idle).asleep
 
@@ -300,9 +300,9 @@ def test_a_fallback_wakes_a_target() -> None:
     """The operator said how many are right without data."""
     extensions = replace(MINUTE, fallback=Fallback(6, failure_threshold=2))
     line = Timeline(spec(QUEUE), replicas=0, extensions=extensions)
-    line.at("0s", queue=0).want(0).at("15s", queue=None).want(0)
-    line.at("30s", queue=None).want(4, reason="fallback for external metric queue(nil)")
-    line.at("45s", queue=None).want(6)
+    line.sync("0s", queue=0).want(0).sync("15s", queue=None).want(0)
+    line.sync("30s", queue=None).want(4, reason="fallback for external metric queue(nil)")
+    line.sync("45s", queue=None).want(6)
 
 
 # -- what a metric proposes that keeps failing -----------------------------------------------------
@@ -313,17 +313,17 @@ SIX = Extensions(fallback=Fallback(6))
 
 def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
     line = Timeline(spec(QUEUE), replicas=4, extensions=SIX)
-    line.at("0s", queue=None).want(4, outcome="blocked")
-    line.at("15s", queue=None).want(4, outcome="blocked").conditions(Fallback=None)
-    line.at("30s", queue=None)
+    line.sync("0s", queue=None).want(4, outcome="blocked")
+    line.sync("15s", queue=None).want(4, outcome="blocked").conditions(Fallback=None)
+    line.sync("30s", queue=None)
     line.want(6, outcome="partial", reason="fallback for external metric queue(nil)")
     line.conditions(Fallback="FallbackActive", ScalingActive="ValidMetricFound")
     line.events("FailedGetExternalMetric", "FallbackActive", "SuccessfulRescale")
-    line.at("45s", queue=None).want(6).events("FailedGetExternalMetric")
-    line.at("1m", queue=60).want(6, outcome="ok").events("FallbackEnded")
+    line.sync("45s", queue=None).want(6).events("FailedGetExternalMetric")
+    line.sync("1m", queue=60).want(6, outcome="ok").events("FallbackEnded")
     line.conditions(Fallback="FallbackEnded")
-    line.at("1m15s", queue=60).events()
-    line.at("1m30s", queue=None).want(6, outcome="blocked")
+    line.sync("1m15s", queue=60).events()
+    line.sync("1m30s", queue=None).want(6, outcome="blocked")
 
 
 @pytest.mark.parametrize(
@@ -340,33 +340,33 @@ def test_the_four_behaviors(behavior_: FallbackBehavior, of_three: int, of_nine:
     extensions = Extensions(fallback=Fallback(6, 1, behavior_))
     for before, after in ((3, of_three), (9, of_nine)):
         target = Timeline(spec(QUEUE, behavior=FREE), replicas=before, extensions=extensions)
-        target.at("0s", queue=None).at("15s", queue=None).want(after)
+        target.sync("0s", queue=None).sync("15s", queue=None).want(after)
 
 
 def test_a_healthy_metric_that_asks_for_more_wins() -> None:
     """keda#6659."""
     line = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
-    line.at("0s", queue=None, mails=80).want(
+    line.sync("0s", queue=None, mails=80).want(
         8, outcome="partial", reason="external metric mails(nil) above target"
     )
-    line.at("15s", queue=None, mails=20).want(8)
+    line.sync("15s", queue=None, mails=20).want(8)
 
 
 def test_a_metric_of_pods_falls_back_as_well() -> None:
     """The proposal is a count, whatever the type of the metric."""
     extensions = Extensions(fallback=Fallback(6, 1))
     target = Timeline(spec(cpu(utilization(50))), replicas=4, extensions=extensions)
-    target.at("0s", cpu=None).want(6)
+    target.sync("0s", cpu=None).want(6)
 
 
 def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
     """A metric that fails now and then never falls back."""
     target = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=SIX)
-    target.at("0s", queue=None, mails=None).at("15s", queue=40, mails=None)
+    target.sync("0s", queue=None, mails=None).sync("15s", queue=40, mails=None)
     assert target.history.extended.failures == (
         FailureStreak("External external metric mails(nil)", 2),
     )
-    target.at("30s", queue=None, mails=40).at("45s", queue=None, mails=40)
+    target.sync("30s", queue=None, mails=40).sync("45s", queue=None, mails=40)
     assert target.history.extended.failures == (
         FailureStreak("External external metric queue(nil)", 2),
     )
@@ -376,8 +376,8 @@ def test_bounds_and_policies_hold_for_a_fallback() -> None:
     """It is a proposal like any other."""
     sixty = Extensions(fallback=Fallback(60, 1))
     line = Timeline(spec(QUEUE, maximum=10), replicas=4, extensions=sixty)
-    line.at("0s", queue=None).want(8, limited="ScaleUpLimit")
-    line.at("15s", queue=None).want(10, limited="TooManyReplicas")
+    line.sync("0s", queue=None).want(8, limited="ScaleUpLimit")
+    line.sync("15s", queue=None).want(10, limited="TooManyReplicas")
 
 
 def test_a_target_without_pods_is_no_failure_of_its_cpu() -> None:
@@ -385,19 +385,19 @@ def test_a_target_without_pods_is_no_failure_of_its_cpu() -> None:
     extensions = Extensions(fallback=Fallback(6, 1))
     target = Timeline(spec(QUEUE, cpu(utilization(50)), minimum=0), replicas=0,
                       extensions=extensions)  # fmt: skip
-    target.at("0s", queue=0, cpu=None).want(0)
+    target.sync("0s", queue=0, cpu=None).want(0)
     assert target.history.extended.failures == ()
 
 
 def test_the_first_reading_after_a_fallback_lowers_nothing() -> None:
     """The distrust after a gap holds until the range is whole again (semantics 7.2)."""
     line = Timeline(spec(QUEUE, behavior=FREE), replicas=8, extensions=SIX).over(60.0)
-    line.at("0s", queue=80).at("2m", queue=80)
-    line.at("2m15s", queue=None).at("2m30s", queue=None).want(8)
-    line.at("2m45s", queue=None).want(6)
-    line.at("3m", queue=20).want(6, outcome="ok").events("FallbackEnded")
-    line.at("4m15s", queue=20).want(6)
-    line.at("4m20s", queue=20).want(2)
+    line.sync("0s", queue=80).sync("2m", queue=80)
+    line.sync("2m15s", queue=None).sync("2m30s", queue=None).want(8)
+    line.sync("2m45s", queue=None).want(6)
+    line.sync("3m", queue=20).want(6, outcome="ok").events("FallbackEnded")
+    line.sync("4m15s", queue=20).want(6)
+    line.sync("4m20s", queue=20).want(2)
 
 
 def incomplete(milli: int) -> Values:
@@ -419,7 +419,7 @@ def test_a_fallback_does_not_overrule_what_an_incomplete_reading_asks_for(
     """It asks for 9 at least: the larger of the two counts."""
     extensions = Extensions(fallback=Fallback(replicas, 1, behavior_))
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=10, extensions=extensions)
-    target.at("0s", queue=100)
+    target.sync("0s", queue=100)
     observed = replace(target.inputs.observation, readings=(incomplete(85_000),))
     decision, _ = decide(
         target.spec, target.flags, observed, target.history, BASE + 15.0, extensions=extensions
@@ -463,8 +463,8 @@ def test_pods_that_refill_bring_no_fallback() -> None:
 
 def test_a_fallback_that_is_configured_no_more_ends() -> None:
     target = Timeline(spec(QUEUE), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
-    target.at("0s", queue=None).want(6)
+    target.sync("0s", queue=None).want(6)
     target.extensions = Extensions()
-    target.at("15s", queue=None).want(6, outcome="blocked")
+    target.sync("15s", queue=None).want(6, outcome="blocked")
     target.conditions(Fallback="FallbackEnded")
-    target.at("30s", queue=None).events("FailedGetExternalMetric", "FailedComputeMetricsReplicas")
+    target.sync("30s", queue=None).events("FailedGetExternalMetric", "FailedComputeMetricsReplicas")

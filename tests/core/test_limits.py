@@ -267,10 +267,10 @@ def test_a_full_list_does_not_grow() -> None:
 def test_a_write_cut_by_a_rate_limit_names_when_it_goes_on() -> None:
     """From 1 to 5 at four pods per 15 s: the write itself binds for 15 s, then 10 are permitted."""
     timeline = Timeline(spec(external(average("1")), maximum=99, behavior=behavior()))
-    timeline.at("0s", queue=40).want(5, limited="ScaleUpLimit")
+    timeline.sync("0s", queue=40).want(5, limited="ScaleUpLimit")
     assert timeline.decision.releases_at == BASE + 15
-    timeline.at("14s", queue=40).want(5)
-    timeline.at("15s", queue=40).want(10)
+    timeline.sync("14s", queue=40).want(5)
+    timeline.sync("15s", queue=40).want(10)
 
 
 # -- stabilization on both paths, to the instant ---------------------------------------------------

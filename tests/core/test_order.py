@@ -196,18 +196,18 @@ def test_each_rule_gives_way_to_the_ones_before_it() -> None:
     """Paused before bounds, bounds before idle, idle before the metrics, these before policies."""
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=60))
     line = Timeline(spec(QUEUE, minimum=2, behavior=slow), replicas=3, extensions=ALL)
-    line.at("0s", queue=30).want(3)
-    line.at("15s", queue=None).want(4, reason="fallback for external metric queue(nil)")
-    line.at("30.1s", queue=0).want(4, stabilized="ScaleDownStabilized")
-    line.at("46s", queue=0).want(0, reason="no metric is active")
-    line.opened(WINDOW).at("1m1s", queue=0)
+    line.sync("0s", queue=30).want(3)
+    line.sync("15s", queue=None).want(4, reason="fallback for external metric queue(nil)")
+    line.sync("30.1s", queue=0).want(4, stabilized="ScaleDownStabilized")
+    line.sync("46s", queue=0).want(0, reason="no metric is active")
+    line.opened(WINDOW).sync("1m1s", queue=0)
     line.want(
         5,
         reason="Current number of replicas below Spec.MinReplicas (schedule office until "
         "18:00 UTC)",
     )
-    line.annotated(paused_replicas="1").at("1m16s", queue=90).want(1)
-    line.controlled_by('ScaledObject "web"').at("1m31s", queue=90).want(1)
+    line.annotated(paused_replicas="1").sync("1m16s", queue=90).want(1)
+    line.controlled_by('ScaledObject "web"').sync("1m31s", queue=90).want(1)
 
 
 @pytest.mark.parametrize("mode", [None, *PauseMode])
@@ -216,7 +216,7 @@ def test_a_held_target_writes_nothing_paused_or_not(mode: PauseMode | None) -> N
     pause = None if mode is None else Pause(mode, 9 if mode is PauseMode.ALL else None)
     target = Timeline(spec(QUEUE), replicas=4, extensions=Extensions(pause=pause))
     for minute in range(4):
-        target.at(f"{minute}m", queue=90).by_hand(4)
+        target.sync(f"{minute}m", queue=90).by_hand(4)
     assert (target.decision.outcome is Outcome.BLOCKED) == (mode is not PauseMode.SCALE_UP)
     assert isinstance(target.decision.scale, Scale)
 

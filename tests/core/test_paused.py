@@ -78,20 +78,20 @@ def test_what_cannot_be_read_pauses_and_is_told(annotations: str, pause: str, pr
 def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:
     """What they ask for is recorded, so that the windows are whole when it goes on."""
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
-    target.at("0s", queue=70).want(4, reason=f"paused by {BY}", outcome="ok")
+    target.sync("0s", queue=70).want(4, reason=f"paused by {BY}", outcome="ok")
     target.conditions(ScalingActive="Paused").events()
-    target.at("15s", queue=20).want(4)
-    target.annotated().at("30s", queue=20).want(2, reason="All metrics below target")
+    target.sync("15s", queue=20).want(4)
+    target.annotated().sync("30s", queue=20).want(2, reason="All metrics below target")
     target.conditions(ScalingActive="ValidMetricFound")
 
 
 def test_a_paused_target_says_what_it_would_do() -> None:
     """The count that metrics ask for, within policies and bounds."""
     target = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
-    target.annotated(paused="true").at("0s", queue=70)
+    target.annotated(paused="true").sync("0s", queue=70)
     assert (target.decision.zone, target.decision.paused_from) == (Zone.PAUSED, 6)
     assert target.decision.metrics[0].proposal == 7
-    target.at("15s", queue=40)
+    target.sync("15s", queue=40)
     assert target.decision.paused_from is None
 
 
@@ -99,12 +99,12 @@ def test_a_pause_with_replicas_goes_there_whatever_else_holds() -> None:
     """Past bounds, windows and failing metrics; by hand it goes back there."""
     line = Timeline(spec(QUEUE, minimum=2, maximum=6), replicas=4)
     line.annotated(paused_replicas="9")
-    line.at("0s", queue=None).want(9, reason=f"paused by {BY}-replicas", outcome="partial")
+    line.sync("0s", queue=None).want(9, reason=f"paused by {BY}-replicas", outcome="partial")
     line.events("FailedGetExternalMetric", "FailedComputeMetricsReplicas", "SuccessfulRescale")
-    line.by_hand(3).at("15s", queue=10).want(9, outcome="ok")
-    line.annotated(paused_replicas="0").at("30s", queue=10).want(0)
-    line.at("45s", queue=10).want(0)
-    line.annotated().at("1m", queue=10).want(
+    line.by_hand(3).sync("15s", queue=10).want(9, outcome="ok")
+    line.annotated(paused_replicas="0").sync("30s", queue=10).want(0)
+    line.sync("45s", queue=10).want(0)
+    line.annotated().sync("1m", queue=10).want(
         2, reason="Current number of replicas below Spec.MinReplicas"
     )
 
@@ -112,37 +112,39 @@ def test_a_pause_with_replicas_goes_there_whatever_else_holds() -> None:
 def test_a_paused_target_at_zero_measures_no_pods() -> None:
     """Somebody switched it off: that is no failure."""
     target = Timeline(spec(cpu(utilization(50))), replicas=0).annotated(paused="true")
-    target.at("0s", cpu=None).want(0, outcome="ok").events().conditions(ScalingActive="Paused")
+    target.sync("0s", cpu=None).want(0, outcome="ok").events().conditions(ScalingActive="Paused")
 
 
 def test_one_direction_is_paused() -> None:
     """The other one goes on; bounds and idle obey too."""
     line = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
     line.annotated(paused="scale-down")
-    line.at("0s", queue=20).want(4, reason="All metrics below target")
+    line.sync("0s", queue=20).want(4, reason="All metrics below target")
     line.conditions(ScalingLimited="ScaleDownPaused", ScalingActive="ValidMetricFound")
-    line.at("15s", queue=60).want(6).conditions(ScalingLimited="DesiredWithinRange")
-    line.by_hand(8).at("30s", queue=20).want(8).conditions(ScalingLimited="ScaleDownPaused")
-    line.annotated(paused="scale-up").at("45s", queue=20).want(6).at("1m", queue=90).want(6)
+    line.sync("15s", queue=60).want(6).conditions(ScalingLimited="DesiredWithinRange")
+    line.by_hand(8).sync("30s", queue=20).want(8).conditions(ScalingLimited="ScaleDownPaused")
+    line.annotated(paused="scale-up").sync("45s", queue=20).want(6).sync("1m", queue=90).want(6)
     line.conditions(ScalingLimited="TooManyReplicas")
-    line.at("1m15s", queue=30).want(3).at("1m30s", queue=60).want(3)
+    line.sync("1m15s", queue=30).want(3).sync("1m30s", queue=60).want(3)
     line.conditions(ScalingLimited="ScaleUpPaused")
     idle = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_DOWN))
     asleep = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_UP))
-    Timeline(spec(QUEUE), replicas=4, extensions=idle).at("0s", queue=0).at("15s", queue=0).want(4)
-    Timeline(spec(QUEUE), replicas=0, extensions=asleep).at("0s", queue=50).want(0)
+    Timeline(spec(QUEUE), replicas=4, extensions=idle).sync("0s", queue=0).sync(
+        "15s", queue=0
+    ).want(4)
+    Timeline(spec(QUEUE), replicas=0, extensions=asleep).sync("0s", queue=50).want(0)
 
 
 def test_a_pause_leaves_no_condition_behind_and_is_as_old_as_it_is() -> None:
     """Its conditions begin once, and end with it in every zone."""
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
-    target.at("0s", queue=40).at("1m", queue=40)
+    target.sync("0s", queue=40).sync("1m", queue=40)
     (active,) = (one for one in target.history.conditions if one.type == "ScalingActive")
     assert active.last_transition == BASE
-    target.annotated(paused="scale-down").at("2m", queue=20).at("3m", queue=20)
+    target.annotated(paused="scale-down").sync("2m", queue=20).sync("3m", queue=20)
     (limited,) = (one for one in target.history.conditions if one.type == "ScalingLimited")
     assert limited.last_transition == BASE + 120.0
-    target.annotated().by_hand(0).at("4m", queue=20).want(0)
+    target.annotated().by_hand(0).sync("4m", queue=20).want(0)
     target.conditions(ScalingActive="ScalingDisabled", ScalingLimited="DesiredWithinRange")
 
 
@@ -150,15 +152,15 @@ def test_what_a_pause_prevents_is_no_saturation() -> None:
     """Nor is it a pause that an unknown minimum holds."""
     for pause in ("true", "scale-up"):
         paused = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused=pause)
-        paused.at("0s", queue=900)
+        paused.sync("0s", queue=900)
         assert paused.decision.saturation is None
         assert paused.decision.paused_from == 8
     unknown = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="scale-up")
-    unknown.asked_bounds(least=math.nan).at("0s", queue=10).at("15s", queue=10).want(4)
+    unknown.asked_bounds(least=math.nan).sync("0s", queue=10).sync("15s", queue=10).want(4)
     assert unknown.decision.paused_from is None
 
 
 def test_a_wrong_annotation_is_an_event() -> None:
     """The same at each sync, which the daemon tells once."""
     line = Timeline(spec(QUEUE), replicas=4).annotated(paused="maybe")
-    line.at("0s", queue=90).want(4).events("InvalidAnnotation")
+    line.sync("0s", queue=90).want(4).events("InvalidAnnotation")

@@ -210,7 +210,7 @@ KEYS = (
 
 @pytest.mark.parametrize(("key", "name", "short"), KEYS)
 def test_a_key_is_taken_apart_and_put_together(key: str, name: TargetName, short: str) -> None:
-    assert TargetName.of(key) == name
+    assert TargetName.parse(key) == name
     assert name.key == key
     assert name.short == short
 
@@ -218,7 +218,7 @@ def test_a_key_is_taken_apart_and_put_together(key: str, name: TargetName, short
 @pytest.mark.parametrize("text", ["", "web", "shop/web", "a/b/c/d/e", "//"])
 def test_another_text_has_a_name_too(text: str) -> None:
     """What a person types, or a damaged record holds, raises nothing."""
-    assert TargetName.of(text).name == text.split("/", 3)[-1]
+    assert TargetName.parse(text).name == text.split("/", 3)[-1]
 
 
 def labelled(sample: float, *labels: tuple[str, str]) -> Series:

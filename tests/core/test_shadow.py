@@ -37,8 +37,8 @@ class AgreementPanel:
         if self.shadow.replicas != self.live.replicas:
             self.shadow.by_hand(self.live.replicas, "kube-controller-manager")
         time, self.syncs = f"{15 * self.syncs}s", self.syncs + 1
-        self.live.at(time, queue=queue)
-        self.shadow.at(time, queue=queue)
+        self.live.sync(time, queue=queue)
+        self.shadow.sync(time, queue=queue)
         ours, theirs = self.shadow.decision, self.live.decision
         found, expected = (
             (
@@ -81,7 +81,7 @@ def test_nothing_is_written_and_nothing_contested() -> None:
     """However often the other one undoes what would be decided, it is no reversal."""
     line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).controlled_by(HPA)
     for number in range(8):
-        line.by_hand(3 + number % 2, "kube-controller-manager").at(f"{15 * number}s", queue=200)
+        line.by_hand(3 + number % 2, "kube-controller-manager").sync(f"{15 * number}s", queue=200)
     decision = line.decision
     assert (decision.zone, decision.held_until, line.replicas) == (Zone.METRICS, None, 4)
     assert decision.desired > 4
@@ -93,11 +93,11 @@ def test_nothing_is_written_and_nothing_contested() -> None:
 def test_beside_another_autoscaler_it_is_in_shadow_until_that_is_gone() -> None:
     """Not even a bound is enforced; the decision says who controls it, and what would be done."""
     line = Timeline(spec(QUEUE, maximum=3), replicas=5).controlled_by(HPA)
-    line.at("0s", queue=90).want(5, outcome="ok", reason=ABOVE_MAX).events()
+    line.sync("0s", queue=90).want(5, outcome="ok", reason=ABOVE_MAX).events()
     about = classify(line.decision)
     assert (line.decision.controller, line.decision.desired) == (HPA, 3)
     assert (about.state, Mark.SHADOW in about.marks) == (State.CONTROLLED, False)
-    line.controlled_by(None).at("15s", queue=90).want(3, outcome="ok")
+    line.controlled_by(None).sync("15s", queue=90).want(3, outcome="ok")
     assert classify(line.decision).state is State.OK
 
 
@@ -107,37 +107,37 @@ REFUSED = "horizontalpodautoscalers is forbidden"
 def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
     """A target that another controlled is not written until that is known to be gone."""
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by(HPA)
-    line.at("0s", queue=90).want(5)
+    line.sync("0s", queue=90).want(5)
     for seconds in (15, 30):
-        line.controlled_by(UncheckedControl(REFUSED)).at(f"{seconds}s", queue=90).want(5)
+        line.controlled_by(UncheckedControl(REFUSED)).sync(f"{seconds}s", queue=90).want(5)
         assert (line.decision.controller, line.decision.unchecked) == (HPA, REFUSED)
-    line.controlled_by(None).at("45s", queue=90).want(9, outcome="ok")
-    line.controlled_by(UncheckedControl(REFUSED)).at("60s", queue=100).want(10, outcome="ok")
+    line.controlled_by(None).sync("45s", queue=90).want(9, outcome="ok")
+    line.controlled_by(UncheckedControl(REFUSED)).sync("60s", queue=100).want(10, outcome="ok")
 
 
 def test_what_this_process_saw_last_outweighs_what_an_earlier_one_kept() -> None:
     """Whether it saw that the other is gone, or that another one is there."""
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by("another")
-    line.at("0s", queue=90)
-    line.controlled_by(UncheckedControl(REFUSED, known="")).at("15s", queue=90).want(9)
-    line.controlled_by(UncheckedControl(REFUSED, known="a third")).at("30s", queue=150).want(9)
-    line.controlled_by(UncheckedControl(REFUSED)).at("45s", queue=150).want(9)
+    line.sync("0s", queue=90)
+    line.controlled_by(UncheckedControl(REFUSED, known="")).sync("15s", queue=90).want(9)
+    line.controlled_by(UncheckedControl(REFUSED, known="a third")).sync("30s", queue=150).want(9)
+    line.controlled_by(UncheckedControl(REFUSED)).sync("45s", queue=150).want(9)
 
 
 def test_where_it_was_never_known_the_metrics_decide() -> None:
     """Whoever may not list the other autoscalers is scaled all the same."""
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by(UncheckedControl(REFUSED))
-    line.at("0s", queue=90).want(9, outcome="ok")
+    line.sync("0s", queue=90).want(9, outcome="ok")
 
 
 def test_it_stays_in_shadow_while_the_scale_cannot_be_read() -> None:
     """What is known of the other one then is told, and the hand-over waits for the scale."""
-    line = Timeline(spec(QUEUE), replicas=8).controlled_by(HPA).at("0s", queue=20)
-    line.unreadable(on=True).at("15s", queue=20)
+    line = Timeline(spec(QUEUE), replicas=8).controlled_by(HPA).sync("0s", queue=20)
+    line.unreadable(on=True).sync("15s", queue=20)
     assert line.decision.in_shadow
-    line.controlled_by(None).at("30s", queue=20)
+    line.controlled_by(None).sync("30s", queue=20)
     assert line.history.controller == HPA
-    line.unreadable(on=False).at("45s", queue=20).want(8, stabilized="ScaleDownStabilized")
+    line.unreadable(on=False).sync("45s", queue=20).want(8, stabilized="ScaleDownStabilized")
 
 
 # -- one that was live, and is taken ---------------------------------------------------------------
@@ -147,48 +147,48 @@ TAKEN = "ControlledByOther"
 
 def test_a_live_target_that_another_one_takes_is_told_once() -> None:
     """Also over a restart; it stays taken until the other one is gone, whichever that is."""
-    line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80).controlled_by(HPA)
-    line.at("15s", queue=80).events(TAKEN)
+    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).controlled_by(HPA)
+    line.sync("15s", queue=80).events(TAKEN)
     assert line.decision.events[0].message == (
         f"{HPA} controls this target too; nothing is written until that is gone"
     )
     line.history = loads(History, dumps(line.history))
-    line.at("30s", queue=80).events()
-    line.controlled_by(UncheckedControl(REFUSED)).at("45s", queue=80).events()
-    taken = [line.controlled_by("another").at("1m", queue=80).events().decision.taken]
-    taken.append(line.controlled_by(None).at("1m15s", queue=80).events().decision.taken)
+    line.sync("30s", queue=80).events()
+    line.controlled_by(UncheckedControl(REFUSED)).sync("45s", queue=80).events()
+    taken = [line.controlled_by("another").sync("1m", queue=80).events().decision.taken]
+    taken.append(line.controlled_by(None).sync("1m15s", queue=80).events().decision.taken)
     assert taken == [True, False]
-    line.controlled_by(HPA).at("1m30s", queue=80).events(TAKEN)
+    line.controlled_by(HPA).sync("1m30s", queue=80).events(TAKEN)
 
 
 def test_one_that_was_taken_while_the_daemon_was_away_is_told() -> None:
     """What is kept says that it was live."""
-    line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80)
+    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80)
     line.history = loads(History, dumps(line.history))
-    line.away(3600).controlled_by(HPA).at("60m", queue=80).events(TAKEN)
+    line.away(3600).controlled_by(HPA).sync("60m", queue=80).events(TAKEN)
 
 
 def test_one_that_was_controlled_before_is_not_told() -> None:
     """From the first sync on, or in shadow by its mode until now: so are those of a migration."""
     line = Timeline(spec(QUEUE), replicas=8).controlled_by(HPA)
-    line.at("0s", queue=80).events().at("15s", queue=80).events()
+    line.sync("0s", queue=80).events().sync("15s", queue=80).events()
     assert not line.decision.taken
-    line = Timeline(spec(QUEUE), replicas=8, extensions=IN_SHADOW).at("0s", queue=80)
-    line.controlled_by(HPA).at("15s", queue=80).events()
+    line = Timeline(spec(QUEUE), replicas=8, extensions=IN_SHADOW).sync("0s", queue=80)
+    line.controlled_by(HPA).sync("15s", queue=80).events()
     line.extensions = Extensions()
-    line.at("30s", queue=80).events()
+    line.sync("30s", queue=80).events()
     assert not line.decision.taken
 
 
 def test_the_mode_ends_that_a_target_is_taken() -> None:
     """Whoever writes `mode: shadow` knows of it."""
-    line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80).controlled_by(HPA)
-    line.at("15s", queue=80)
+    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).controlled_by(HPA)
+    line.sync("15s", queue=80)
     line.extensions = IN_SHADOW
-    line.at("30s", queue=80)
+    line.sync("30s", queue=80)
     assert not line.decision.taken
     line.extensions = Extensions()
-    line.at("45s", queue=80).events()
+    line.sync("45s", queue=80).events()
     assert not line.decision.taken
 
 
@@ -197,11 +197,11 @@ def test_the_mode_ends_that_a_target_is_taken() -> None:
 
 def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:
     """What was recommended before the other took over is no reason to scale down to it."""
-    line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80).want(8)
-    line.controlled_by("another").by_hand(12).at("15s", queue=10).want(12)
+    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).want(8)
+    line.controlled_by("another").by_hand(12).sync("15s", queue=10).want(12)
     line.controlled_by(None)
-    line.at("10m", queue=10).want(12, stabilized="ScaleDownStabilized")
-    line.at("15m15s", queue=10).want(1)
+    line.sync("10m", queue=10).want(12, stabilized="ScaleDownStabilized")
+    line.sync("15m15s", queue=10).want(1)
 
 
 @pytest.mark.parametrize(
@@ -211,11 +211,11 @@ def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:
 def test_it_goes_live_without_a_move(controller: str | UncheckedControl | None, then: str) -> None:
     """The count that is taken over holds, or the recommendations of the shadow alone."""
     line = Timeline(spec(QUEUE), replicas=8, extensions=IN_SHADOW).controlled_by(controller)
-    line.at("0s", queue=80).at("15s", queue=80)
+    line.sync("0s", queue=80).sync("15s", queue=80)
     line.extensions = Extensions()
-    line.controlled_by(None).at("30s", queue=20).want(8, stabilized="ScaleDownStabilized")
-    line.at("5m15s", queue=20).want(8)
-    line.at(then, queue=20).want(2)
+    line.controlled_by(None).sync("30s", queue=20).want(8, stabilized="ScaleDownStabilized")
+    line.sync("5m15s", queue=20).want(8)
+    line.sync(then, queue=20).want(2)
 
 
 HANDED_OVER = st.sampled_from(
@@ -236,7 +236,7 @@ def handed_over(of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int)
     """Return a target after a shadow that saw these counts, the last one so many syncs longer."""
     line = Timeline(of, replicas=counts[0]).controlled_by(HPA)
     for number, count in enumerate([*counts, *[counts[-1]] * beside]):
-        line.by_hand(count, "kube-controller-manager").at(f"{15 * number}s", queue=10 * count)
+        line.by_hand(count, "kube-controller-manager").sync(f"{15 * number}s", queue=10 * count)
         line.want(count)
     return line.controlled_by(None)
 
@@ -255,7 +255,7 @@ def test_nothing_goes_down_for_a_window_after_a_hand_over(
     line = handed_over(of, counts, beside)
     begin = len(counts) + beside
     for number, load in enumerate(loads_, begin):
-        line.at(f"{15 * number}s", queue=load)
+        line.sync(f"{15 * number}s", queue=load)
         assert line.replicas >= counts[-1]
 
 
@@ -267,17 +267,17 @@ def test_nothing_moves_in_a_hand_over_while_the_load_is_the_same(
     """What the shadow has learnt moves no count either, up or down."""
     line = handed_over(of, counts, beside)
     for number in range(len(counts) + beside, len(counts) + beside + 30):
-        line.at(f"{15 * number}s", queue=10 * counts[-1]).want(counts[-1])
+        line.sync(f"{15 * number}s", queue=10 * counts[-1]).want(counts[-1])
 
 
 def test_a_hand_over_does_not_begin_a_window_of_scale_ups_anew() -> None:
     """A load that rose 30 s before is followed 60 s after it rose, as without a hand-over."""
     of = spec(QUEUE, maximum=50, behavior=behavior(up=rules(pods_policy(9, 15), window=60)))
     line = Timeline(of, replicas=3).controlled_by(HPA)
-    line.at("0s", queue=30).at("15s", queue=30).at("30s", queue=60)
-    line.at("45s", queue=60).want(3)
-    line.controlled_by(None).at("1m", queue=60).want(3, stabilized="ScaleUpStabilized")
-    line.at("1m15s", queue=60).want(6)
+    line.sync("0s", queue=30).sync("15s", queue=30).sync("30s", queue=60)
+    line.sync("45s", queue=60).want(3)
+    line.controlled_by(None).sync("1m", queue=60).want(3, stabilized="ScaleUpStabilized")
+    line.sync("1m15s", queue=60).want(6)
 
 
 def test_the_policies_count_what_the_other_one_scaled_last() -> None:
@@ -286,12 +286,12 @@ def test_the_policies_count_what_the_other_one_scaled_last() -> None:
     They count from the sync before the one that found them.
     """
     of = spec(QUEUE, maximum=50, behavior=behavior(up=rules(pods_policy(4, 60), window=0)))
-    line = Timeline(of, replicas=3).controlled_by(HPA).at("0s", queue=200)
-    line.at("15s", queue=200).by_hand(6, "kube-controller-manager").at("30s", queue=200)
+    line = Timeline(of, replicas=3).controlled_by(HPA).sync("0s", queue=200)
+    line.sync("15s", queue=200).by_hand(6, "kube-controller-manager").sync("30s", queue=200)
     # The last one is found once the other is gone.
-    line.by_hand(7, "kube-controller-manager").controlled_by(None).at("45s", queue=200).want(7)
-    line.at("1m14s", queue=200).want(7)
-    line.at("1m16s", queue=200).want(10)
+    line.by_hand(7, "kube-controller-manager").controlled_by(None).sync("45s", queue=200).want(7)
+    line.sync("1m14s", queue=200).want(7)
+    line.sync("1m16s", queue=200).want(10)
 
 
 @pytest.mark.parametrize(
@@ -313,10 +313,10 @@ def test_a_change_by_hand_beside_an_hpa_is_no_scale_event(
     """Whichever way it goes: once the HPA is gone, no policy permits more for it."""
     three = rules(pods_policy(3, 30), window=0)
     of = spec(QUEUE, maximum=50, behavior=behavior(three, three))
-    line = Timeline(of, replicas=8, extensions=extensions).controlled_by(HPA).at("0s", queue=80)
-    line.by_hand(count, manager).at("15s", queue=load)
+    line = Timeline(of, replicas=8, extensions=extensions).controlled_by(HPA).sync("0s", queue=80)
+    line.by_hand(count, manager).sync("15s", queue=load)
     assert len(line.history.scale_ups + line.history.scale_downs) == is_event
-    line.controlled_by(None).at("27s", queue=load)
+    line.controlled_by(None).sync("27s", queue=load)
     assert line.decision.limit is not None
     if is_event:
         return  # as the HPA counts its own
@@ -327,25 +327,25 @@ def test_several_changes_beside_an_hpa_permit_nothing_for_a_period() -> None:
     """A person raises the count, and the HPA lowers it again: only the sum is known."""
     three = rules(pods_policy(3, 30), window=0)
     of = spec(QUEUE, maximum=50, behavior=behavior(three, three))
-    line = Timeline(of, replicas=8).controlled_by(HPA).at("0s", queue=80)
-    line.by_hand(22, "kubectl").by_hand(19, "kube-controller-manager").at("15s", queue=20)
-    line.controlled_by(None).at("30s", queue=20).want(19)
-    line.at("45s", queue=20).want(16)
+    line = Timeline(of, replicas=8).controlled_by(HPA).sync("0s", queue=80)
+    line.by_hand(22, "kubectl").by_hand(19, "kube-controller-manager").sync("15s", queue=20)
+    line.controlled_by(None).sync("30s", queue=20).want(19)
+    line.sync("45s", queue=20).want(16)
 
 
 def test_a_live_target_goes_into_shadow() -> None:
     """Holds of contention end, and the count that is found is followed."""
-    line = Timeline(spec(QUEUE), replicas=3).at("0s", queue=60)
-    line.want(6).by_hand(3).at("15s", queue=60)
+    line = Timeline(spec(QUEUE), replicas=3).sync("0s", queue=60)
+    line.want(6).by_hand(3).sync("15s", queue=60)
     line.extensions = IN_SHADOW
-    line.by_hand(2, "kubectl").at("30s", queue=40).want(2)
+    line.by_hand(2, "kubectl").sync("30s", queue=40).want(2)
     assert line.decision.desired == 4
     assert line.history.contention.reversals == ()
 
 
 def test_failed_metrics_are_failures_in_shadow_too() -> None:
     """It is what the daemon would do live that is looked at."""
-    line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).at("0s", queue=None)
+    line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).sync("0s", queue=None)
     assert classify(line.decision).state is State.FAILING
     assert line.replicas == 3
 
@@ -353,11 +353,11 @@ def test_failed_metrics_are_failures_in_shadow_too() -> None:
 def test_a_restart_keeps_what_was_followed() -> None:
     """The history says it all: decided again from what was kept, the result is the same."""
     of = spec(QUEUE, behavior=behavior())
-    line = Timeline(of, replicas=3, extensions=IN_SHADOW).at("0s", queue=60)
-    line.by_hand(6).at("15s", queue=60)
+    line = Timeline(of, replicas=3, extensions=IN_SHADOW).sync("0s", queue=60)
+    line.by_hand(6).sync("15s", queue=60)
     line.history = loads(History, dumps(line.history))
     line.looked = None
-    line.by_hand(12).at("30s", queue=200)
+    line.by_hand(12).sync("30s", queue=200)
     (event, *_) = [one for one in line.history.scale_ups if one.change == 6]
     assert event.time == line.decision.time, "it may have been just now"
 
@@ -366,14 +366,14 @@ def test_a_restart_keeps_what_was_followed() -> None:
 def test_zero_is_followed_as_the_hpa_has_it(idle: Idle | None, zone: Zone) -> None:
     """Somebody's zero disables it; with `idle` the other one's zero is its sleep, as KEDA's."""
     extensions = Extensions(mode=Mode.SHADOW, idle=idle)
-    line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).at("0s", queue=60)
-    line.by_hand(0, "keda-operator").at("15s", queue=60)
+    line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).sync("0s", queue=60)
+    line.by_hand(0, "keda-operator").sync("15s", queue=60)
     assert (line.decision.zone, line.decision.desired > 0) == (zone, idle is not None)
 
 
 def test_a_pause_is_told_in_shadow() -> None:
     """What is paused would stay, in shadow as live."""
     extensions = Extensions(mode=Mode.SHADOW, pause=Pause())
-    line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).at("0s", queue=200)
+    line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).sync("0s", queue=200)
     assert line.decision.desired == 3
     assert Mark.PAUSED in classify(line.decision).marks

@@ -20,32 +20,32 @@ from tests.core.timeline import Timeline
 def test_a_spike_and_its_decline_without_behavior() -> None:
     """Up at once as far as doubling goes, and down when the window has forgotten the spike."""
     line = Timeline(spec(QUEUE), replicas=1)
-    line.at("0s", queue=10).want(1, limited="DesiredWithinRange", reason="")
-    line.at("15s", queue=60).want(4, limited="ScaleUpLimit")
-    line.at("30s", queue=60).want(6, limited="DesiredWithinRange")
-    line.at("45s", queue=20).want(6, stabilized="ScaleDownStabilized").releases("5m30s")
-    line.at("2m", queue=20).want(6).releases("5m30s")
-    line.at("5m30s", queue=20).want(6, stabilized="ScaleDownStabilized")
-    line.at("5m45s", queue=20).want(2, stabilized="ReadyForNewScale")
+    line.sync("0s", queue=10).want(1, limited="DesiredWithinRange", reason="")
+    line.sync("15s", queue=60).want(4, limited="ScaleUpLimit")
+    line.sync("30s", queue=60).want(6, limited="DesiredWithinRange")
+    line.sync("45s", queue=20).want(6, stabilized="ScaleDownStabilized").releases("5m30s")
+    line.sync("2m", queue=20).want(6).releases("5m30s")
+    line.sync("5m30s", queue=20).want(6, stabilized="ScaleDownStabilized")
+    line.sync("5m45s", queue=20).want(2, stabilized="ReadyForNewScale")
     line.conditions(AbleToScale="SucceededRescale", ScalingLimited="DesiredWithinRange")
     line.never_releases()
 
 
 def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
     """Raw recommendations are remembered: up to 20 while the metric asks for 8, then for 6."""
-    line = Timeline(spec(QUEUE), replicas=4).at("0s", queue=200)
+    line = Timeline(spec(QUEUE), replicas=4).sync("0s", queue=200)
     line.want(8, limited="ScaleUpLimit", reason="external metric queue(nil) above target")
-    line.at("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
-    line.events("SuccessfulRescale").at("30s", queue=60)
+    line.sync("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
+    line.events("SuccessfulRescale").sync("30s", queue=60)
     line.want(20, limited="DesiredWithinRange", reason="All metrics below target")
 
 
 def test_with_behavior_a_capped_spike_stops_climbing() -> None:
     """The same readings: the count stays where the metric no longer asks for more."""
     line = Timeline(spec(QUEUE, behavior=behavior()), replicas=4)
-    line.at("0s", queue=200).want(8, limited="ScaleUpLimit")
-    line.at("15.1s", queue=80).want(8, stabilized="ReadyForNewScale")
-    line.at("30.2s", queue=60).want(8, stabilized="ScaleDownStabilized")
+    line.sync("0s", queue=200).want(8, limited="ScaleUpLimit")
+    line.sync("15.1s", queue=80).want(8, stabilized="ReadyForNewScale")
+    line.sync("30.2s", queue=60).want(8, stabilized="ScaleDownStabilized")
     line.releases("5m15.1s")
 
 
@@ -55,18 +55,18 @@ def test_scaling_down_gives_room_for_scaling_up() -> None:
         up=rules(pods_policy(2, 60), window=0), down=rules(percent_policy(100, 60), window=0)
     )
     line = Timeline(spec(QUEUE, behavior=both), replicas=6)
-    line.at("0s", queue=10).want(1)
-    line.at("15s", queue=200).want(8, limited="ScaleUpLimit")
-    line.at("30s", queue=200).want(8, limited="ScaleUpLimit")
+    line.sync("0s", queue=10).want(1)
+    line.sync("15s", queue=200).want(8, limited="ScaleUpLimit")
+    line.sync("30s", queue=200).want(8, limited="ScaleUpLimit")
 
 
 def test_a_blocked_sync_recommends_nothing() -> None:
     """A minute without data neither extends nor shortens what the window holds."""
     line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
-    line.at("0s", queue=60).want(6)
-    line.at("4m", queue=None).want(6, outcome="blocked")
-    line.at("4m15s", queue=10).want(6).releases("5m")
-    line.at("5m", queue=10).want(1)
+    line.sync("0s", queue=60).want(6)
+    line.sync("4m", queue=None).want(6, outcome="blocked")
+    line.sync("4m15s", queue=10).want(6).releases("5m")
+    line.sync("5m", queue=10).want(1)
 
 
 FOUR_A_MINUTE = behavior(up=rules(pods_policy(4, 60), window=0))
@@ -75,38 +75,38 @@ FOUR_A_MINUTE = behavior(up=rules(pods_policy(4, 60), window=0))
 def test_a_failed_write_is_tried_again_with_a_whole_allowance() -> None:
     """No event was stored, so nothing of the policy's allowance is spent."""
     line = Timeline(spec(QUEUE, behavior=FOUR_A_MINUTE), replicas=1)
-    line.at("0s", queue=200, write_fails="etcd is down").want(1).events("FailedRescale")
+    line.sync("0s", queue=200, write_fails="etcd is down").want(1).events("FailedRescale")
     line.conditions(AbleToScale="FailedUpdateScale", ScalingLimited="ScaleUpLimit")
-    line.at("15s", queue=200).want(5).at("30s", queue=200).want(5).releases("1m15s")
+    line.sync("15s", queue=200).want(5).sync("30s", queue=200).want(5).releases("1m15s")
 
 
 def test_the_bounds_spend_the_allowance() -> None:
     """A rescale to a bound is an event like any other."""
     line = Timeline(spec(QUEUE, minimum=4, behavior=FOUR_A_MINUTE), replicas=1)
-    line.at("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
-    line.at("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
+    line.sync("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
+    line.sync("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
 
 
 def test_a_restart_holds_the_current_count_for_a_window() -> None:
     """The count that is found is the first recommendation."""
-    line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6).at("0s", queue=60).want(6)
-    line.restart().at("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
+    line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6).sync("0s", queue=60).want(6)
+    line.restart().sync("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
 
 
 def test_a_short_absence_is_no_news() -> None:
     """The window goes on where it was: the old recommendation of 8 leaves it on time."""
-    line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80).at("15s", queue=10).want(8)
+    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).sync("15s", queue=10).want(8)
     line.away(45)
-    line.at("45s", queue=10).want(8).releases("5m").at("5m1s", queue=10).want(1)
+    line.sync("45s", queue=10).want(8).releases("5m").sync("5m1s", queue=10).want(1)
 
 
 def test_a_long_absence_lets_nothing_go_down_before_one_window() -> None:
     """Up goes as ever; down, the count that is found holds for a window, as for a new target."""
-    line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80).want(8)
+    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).want(8)
     line.away(3600)
-    line.at("60m", queue=10).want(8)
-    line.at("61m", queue=100).want(10).at("64m59s", queue=10).want(10)
-    line.at("66m1s", queue=10).want(1)
+    line.sync("60m", queue=10).want(8)
+    line.sync("61m", queue=100).want(10).sync("64m59s", queue=10).want(10)
+    line.sync("66m1s", queue=10).want(1)
 
 
 # -- more is wanted than bounds and policies permit ------------------------------------------------
@@ -119,17 +119,17 @@ def saturation(target: Timeline) -> Saturation | None:
 def test_saturation_is_how_much_is_missing_and_since_when() -> None:
     """At the maximum, or by a policy that permits too little; a fulfilled wish ends it."""
     target = Timeline(spec(QUEUE, maximum=5, behavior=FREE), replicas=5)
-    assert saturation(target.at("0s", queue=50)) is None
-    assert saturation(target.at("15s", queue=80)) == Saturation(3, BASE + 15.0, "TooManyReplicas")
-    assert saturation(target.at("20s", queue=None)) is None, "what is not known has not ended"
-    assert saturation(target.at("30s", queue=90)) == Saturation(4, BASE + 15.0, "TooManyReplicas")
-    assert saturation(target.at("45s", queue=50)) is None
-    assert saturation(target.at("1m", queue=90)) == Saturation(4, BASE + 60.0, "TooManyReplicas")
+    assert saturation(target.sync("0s", queue=50)) is None
+    assert saturation(target.sync("15s", queue=80)) == Saturation(3, BASE + 15.0, "TooManyReplicas")
+    assert saturation(target.sync("20s", queue=None)) is None, "what is not known has not ended"
+    assert saturation(target.sync("30s", queue=90)) == Saturation(4, BASE + 15.0, "TooManyReplicas")
+    assert saturation(target.sync("45s", queue=50)) is None
+    assert saturation(target.sync("1m", queue=90)) == Saturation(4, BASE + 60.0, "TooManyReplicas")
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
     target = Timeline(spec(QUEUE, maximum=50, behavior=slow), replicas=5)
-    assert saturation(target.at("0s", queue=90)) == Saturation(3, BASE, "ScaleUpLimit")
-    assert saturation(target.at("15.1s", queue=90)) == Saturation(2, BASE, "ScaleUpLimit")
-    assert saturation(target.at("30.2s", queue=10)) is None, "a limited scale-down lacks nothing"
+    assert saturation(target.sync("0s", queue=90)) == Saturation(3, BASE, "ScaleUpLimit")
+    assert saturation(target.sync("15.1s", queue=90)) == Saturation(2, BASE, "ScaleUpLimit")
+    assert saturation(target.sync("30.2s", queue=10)) is None, "a limited scale-down lacks nothing"
 
 
 # -- targets at zero: to it, back from it, and left alone there ------------------------------------
@@ -141,54 +141,54 @@ def test_to_zero_and_back(rule: object) -> None:
     flags = Flags(downscale_stabilization=60.0)
     of = spec(QUEUE, minimum=0, behavior=rule)  # type: ignore[arg-type]  # None or a behavior
     line = Timeline(of, replicas=1, flags=flags)
-    line.at("0s", queue=10).want(1)
-    line.at("15s", queue=0).want(1, stabilized="ScaleDownStabilized")
-    line.at("1m15s", queue=0).want(0, reason="All metrics below target")
+    line.sync("0s", queue=10).want(1)
+    line.sync("15s", queue=0).want(1, stabilized="ScaleDownStabilized")
+    line.sync("1m15s", queue=0).want(0, reason="All metrics below target")
     line.events("SuccessfulRescale")
-    line.at("1m30s", queue=0).want(0, reason="")
-    line.at("3m", queue=1).want(1, reason="external metric queue(nil) above target")
+    line.sync("1m30s", queue=0).want(0, reason="")
+    line.sync("3m", queue=1).want(1, reason="external metric queue(nil) above target")
     line.conditions(ScalingActive="ValidMetricFound", AbleToScale="SucceededRescale")
 
 
 def test_a_target_set_to_zero_by_hand_stays_off() -> None:
     """Whatever the queue says, until another count is set."""
-    line = Timeline(spec(QUEUE, minimum=1), replicas=3).at("0s", queue=30).want(3)
-    line.by_hand(0).at("15s", queue=500).want(0, outcome="ok").events()
+    line = Timeline(spec(QUEUE, minimum=1), replicas=3).sync("0s", queue=30).want(3)
+    line.by_hand(0).sync("15s", queue=500).want(0, outcome="ok").events()
     line.conditions(ScalingActive="ScalingDisabled", AbleToScale="SucceededGetScale")
-    line.by_hand(1).at("30s", queue=500).want(4, limited="ScaleUpLimit")
+    line.by_hand(1).sync("30s", queue=500).want(4, limited="ScaleUpLimit")
     line.conditions(ScalingActive="ValidMetricFound")
 
 
 def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
     """It was we who brought it there, so it is we who bring it to the new minimum."""
-    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).at("0s", queue=0).want(0)
-    line.change(spec(QUEUE, minimum=2, behavior=FREE)).at("15s", queue=0)
+    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
+    line.change(spec(QUEUE, minimum=2, behavior=FREE)).sync("15s", queue=0)
     line.want(2, reason="Current number of replicas below Spec.MinReplicas")
-    line.by_hand(0).at("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
+    line.by_hand(0).sync("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
     """Once the count has left our zero, the next zero is not ours."""
-    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).at("0s", queue=0).want(0)
-    line.by_hand(1).at("15s", queue=10).want(1)
-    line.by_hand(0).change(spec(QUEUE, minimum=1, behavior=FREE)).at("30s", queue=100).want(0)
+    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
+    line.by_hand(1).sync("15s", queue=10).want(1)
+    line.by_hand(0).change(spec(QUEUE, minimum=1, behavior=FREE)).sync("30s", queue=100).want(0)
     line.conditions(ScalingActive="ScalingDisabled")
 
 
 def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
     """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
-    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).at("0s", queue=0).want(0)
-    line.change(spec(QUEUE, minimum=1)).restart().at("15s", queue=0)
+    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
+    line.change(spec(QUEUE, minimum=1)).restart().sync("15s", queue=0)
     line.want(1, reason="Current number of replicas below Spec.MinReplicas")
-    line.by_hand(0, "kubectl").restart().at("30s", queue=500).want(0)
+    line.by_hand(0, "kubectl").restart().sync("30s", queue=500).want(0)
     line.conditions(ScalingActive="ScalingDisabled")
-    line.by_hand(0).at("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
+    line.by_hand(0).sync("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_a_pause_at_zero_ends_after_the_state_was_lost() -> None:
     """The zero that it left is ours."""
     line = Timeline(spec(QUEUE, minimum=1), replicas=3).annotated(paused_replicas="0")
-    line.at("0s", queue=30).want(0).annotated().restart().at("15s", queue=30).want(1)
+    line.sync("0s", queue=30).want(0).annotated().restart().sync("15s", queue=30).want(1)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_a_target_that_others_switched_off_says_whether_a_metric_wants_it(
     messages: float | None, *, wanted: bool
 ) -> None:
     """It stays at zero all the same; what is missing asks for nothing."""
-    line = Timeline(spec(QUEUE, minimum=1), replicas=3).at("0s", queue=30).by_hand(0, "kubectl")
-    line.at("15s", queue=messages).want(0)
+    line = Timeline(spec(QUEUE, minimum=1), replicas=3).sync("0s", queue=30).by_hand(0, "kubectl")
+    line.sync("15s", queue=messages).want(0)
     assert line.decision.wanted_by == (QUEUE if wanted else None)
-    line.by_hand(1).at("30s", queue=messages)
+    line.by_hand(1).sync("30s", queue=messages)
     assert line.decision.wanted_by is None

@@ -219,7 +219,7 @@ class Timeline:
         self._target.history = History()
         return self
 
-    def at(self, time: str, *, write_fails: str | None = None, **readings: float | None) -> Self:
+    def sync(self, time: str, *, write_fails: str | None = None, **readings: float | None) -> Self:
         """Sync at a time with a reading by metric name: units, percent of cpu, None for no data."""
         now, target = BASE + seconds(time), self._target
         target.readings, target.write_fails = readings, write_fails or ""

@@ -50,7 +50,7 @@ class World:
 def result(*, empty: bool, namespace: str = "shop") -> SyncResult:
     """Return the sync of a target, whose query is sum(m0)."""
     timeline = Timeline(spec(external(average("10"))), replicas=3)
-    one = synced(timeline.at("0s", queue=30), namespace)
+    one = synced(timeline.sync("0s", queue=30), namespace)
     if not empty:
         return one
     nothing = (Gap(GapKind.EMPTY, "the query returned no series"),)

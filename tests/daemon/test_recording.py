@@ -63,11 +63,11 @@ def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> No
     """A row for each sync; the decision with it where something but a value differs."""
     writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
     one = recorder(writer)
-    result = synced(timeline.at("0s", queue=30))
+    result = synced(timeline.sync("0s", queue=30))
     one.configure([result.target], timeline.flags)
     one.report(result)
     for second, queue in ((15, 31), (30, 60), (45, 60)):
-        one.report(synced(timeline.at(f"{second}s", queue=queue)))
+        one.report(synced(timeline.sync(f"{second}s", queue=queue)))
     assert [row.change is not None for row in writer.rows] == [True, False, True, True]
     assert [row.numbers for row in writer.rows] == [
         (3, 3, 10_000, 3),
@@ -83,7 +83,7 @@ def test_after_a_loss_and_with_other_flags_everything_is_recorded_anew() -> None
     """Where rows were lost nobody knows what holds, and other flags are other rules."""
     writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
     one = recorder(writer)
-    result = synced(timeline.at("0s", queue=30))
+    result = synced(timeline.sync("0s", queue=30))
     one.configure([result.target], timeline.flags)
     for _ in range(2):
         one.report(result)

@@ -225,11 +225,11 @@ def told_of(*results: SyncResult) -> list[str]:
 def test_a_pause_is_told_when_it_begins_and_when_it_ends() -> None:
     """Not at each sync of it, though what it prevents changes."""
     timeline = extended.target(replicas=3)
-    results = [synced(timeline.at("0s", queue=30))]
+    results = [synced(timeline.sync("0s", queue=30))]
     timeline.annotated(paused="true")
-    results += [synced(timeline.at(f"{n}m", queue=35 + 5 * n)) for n in range(1, 6)]
+    results += [synced(timeline.sync(f"{n}m", queue=35 + 5 * n)) for n in range(1, 6)]
     timeline.annotated()
-    results += [synced(timeline.at(f"{n}m", queue=60)) for n in range(6, 8)]
+    results += [synced(timeline.sync(f"{n}m", queue=60)) for n in range(6, 8)]
     assert told_of(*results) == [
         ("info paused: paused at 3 by the annotation autoscaler/paused; would scale to 4"),
         (
@@ -243,7 +243,7 @@ def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
     """Each is a change of scale as well."""
     timeline = extended.target(extended.IDLE, replicas=1)
     queue = [9, 4, 4, 4, 4, 35, 35]
-    results = [synced(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    results = [synced(timeline.sync(f"{n}m", queue=one)) for n, one in enumerate(queue)]
     assert told_of(*results) == [
         "info idle: scaled 1 -> 0: idle, no metric active since 00:00:00Z",
         (
@@ -257,7 +257,7 @@ def test_a_fallback_is_told_when_it_begins_and_when_it_ends() -> None:
     """The failure before it is a line of its own."""
     timeline = extended.target(extended.FALLBACK, replicas=3)
     queue = [30, None, None, None, None, 60]
-    results = [synced(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    results = [synced(timeline.sync(f"{n}m", queue=one)) for n, one in enumerate(queue)]
     failed = "no answer for queue"
     assert told_of(*results) == [
         f"warning failing: unchanged (3): queue: {failed}",

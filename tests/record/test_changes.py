@@ -63,44 +63,44 @@ def of(*metrics: object, extensions: Extensions | None = None) -> Kept:
 
 def test_values_and_proposals_alone_are_no_change() -> None:
     target = of(QUEUE)
-    target.at("0s", queue=30).was(change=True).marked(Mark(0))
+    target.sync("0s", queue=30).was(change=True).marked(Mark(0))
     for second, queue in ((15, 31.0), (30, 29.0), (45, 32.5)):
-        target.at(f"{second}s", queue=queue).was(change=False)
+        target.sync(f"{second}s", queue=queue).was(change=False)
         assert numbers_of(target.decision) == (3, 3, int(queue * 1000 + 2) // 3, 3)
-    assert numbers_of(target.at("1m", queue=None).decision) == (3, 3, None, None)
+    assert numbers_of(target.sync("1m", queue=None).decision) == (3, 3, None, None)
 
 
 def test_a_count_and_the_sync_after_it_are_changes() -> None:
     target = of(QUEUE)
-    target.at("0s", queue=30).was(change=True)
-    target.at("15s", queue=60).was(change=True).marked(Mark.WRITTEN)
-    target.at("30s", queue=60).was(change=True).marked(Mark(0))
-    target.at("45s", queue=60).was(change=False)
-    target.by_hand(9, "kubectl").at("1m", queue=60).was(change=True)
+    target.sync("0s", queue=30).was(change=True)
+    target.sync("15s", queue=60).was(change=True).marked(Mark.WRITTEN)
+    target.sync("30s", queue=60).was(change=True).marked(Mark(0))
+    target.sync("45s", queue=60).was(change=False)
+    target.by_hand(9, "kubectl").sync("1m", queue=60).was(change=True)
     assert Mark.FOREIGN in classify(target.decision).marks
 
 
 def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
     target = of(QUEUE)
-    target.at("0s", queue=30).was(change=True)
-    target.at("15s", queue=20).was(change=True).marked(Mark.STABILIZING)
-    target.at("30s", queue=10).was(change=False)
-    target.at("45s", queue=30).was(change=False).marked(Mark(0))
-    target.at("1m", queue=20).was(change=False).marked(Mark.STABILIZING)
-    target.at("75s", queue=60).was(change=True).marked(Mark.WRITTEN)
-    target.at("90s", queue=60).was(change=True)
-    target.at("105s", queue=50).was(change=True).marked(Mark.STABILIZING)
+    target.sync("0s", queue=30).was(change=True)
+    target.sync("15s", queue=20).was(change=True).marked(Mark.STABILIZING)
+    target.sync("30s", queue=10).was(change=False)
+    target.sync("45s", queue=30).was(change=False).marked(Mark(0))
+    target.sync("1m", queue=20).was(change=False).marked(Mark.STABILIZING)
+    target.sync("75s", queue=60).was(change=True).marked(Mark.WRITTEN)
+    target.sync("90s", queue=60).was(change=True)
+    target.sync("105s", queue=50).was(change=True).marked(Mark.STABILIZING)
 
 
 def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
     target = of(QUEUE)
-    target.at("0s", queue=30).was(change=True)
-    target.at("15s", queue=30).was(change=True, write=WriteFailure("refused"))
+    target.sync("0s", queue=30).was(change=True)
+    target.sync("15s", queue=30).was(change=True, write=WriteFailure("refused"))
     assert classify(target.decision, WriteFailure("refused")).marks == Mark.FAILED
-    target.at("30s", queue=30).was(change=True)
+    target.sync("30s", queue=30).was(change=True)
     target.rules = Rules(Target("shop", target.spec, ()), Flags(tolerance=0.2))
-    target.at("45s", queue=30).was(change=True)
-    target.at("1m", queue=30).was(change=False)
+    target.sync("45s", queue=30).was(change=True)
+    target.sync("1m", queue=30).was(change=False)
 
 
 PAUSE = Pause(PauseMode.SCALE_DOWN)

@@ -15,7 +15,7 @@ from autoscaler.core.extensions import Extensions, Fallback, Pause
 from autoscaler.core.spec import Flags
 from autoscaler.persistence.record.rows import Lapse, Sample
 from autoscaler.rendering.chart import Chart, MarkKind, ShadeKind, chart_of
-from autoscaler.rendering.chart.lines import ChartRow, rows_of, shown
+from autoscaler.rendering.chart.lines import ChartRow, rows_of, sampled_indexes
 from tests.core.builders import BASE, average, cpu, external, spec, utilization
 from tests.core.timeline import Timeline
 from tests.narrowing import known
@@ -37,7 +37,7 @@ def shaded(chart: Chart) -> list[tuple[ShadeKind, float, float]]:
 def played(timeline: Timeline, *queues: float | None, first: int = 0) -> MemoryRecord:
     record = MemoryRecord()
     for index, queue in enumerate(queues, first):
-        record.keep_synced(timeline.at(f"{15 * index}s", queue=queue))
+        record.keep_synced(timeline.sync(f"{15 * index}s", queue=queue))
     return record
 
 
@@ -79,7 +79,7 @@ def test_lines() -> None:
 def test_units(metric: object, unit: str) -> None:
     """A value is in base units, as its target is."""
     timeline = Timeline(spec(metric), replicas=2)  # type: ignore[arg-type] # it is one
-    record = MemoryRecord().keep_synced(timeline.at("0s", cpu=40, memory=40))
+    record = MemoryRecord().keep_synced(timeline.sync("0s", cpu=40, memory=40))
     (lines,) = charted(record).metrics
     assert lines.unit == unit
     assert lines.value == ((40.0,) if unit == "%" else (0.4,))
@@ -109,7 +109,7 @@ def test_a_reload() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, 30, 31)
     timeline.change(spec(external(average("5")), MAILS))
-    record.keep_synced(timeline.at("30s", queue=15, mails=20))
+    record.keep_synced(timeline.sync("30s", queue=15, mails=20))
     queue, mails = charted(record).metrics
     assert (queue.targets, queue.target) == ((10.0, 10.0, 5.0), 5.0)
     assert (mails.targets, mails.value) == ((None, None, 10.0), (None, None, 6.667))
@@ -156,7 +156,9 @@ def test_a_lapse() -> None:
     """Every line has a gap in it, and no shade but its own."""
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, None, None).keep_lapse(WEB, BASE + 15, BASE + 300)
-    record.keep_synced(timeline.at("5m", queue=None)).keep_synced(timeline.at("315s", queue=None))
+    record.keep_synced(timeline.sync("5m", queue=None)).keep_synced(
+        timeline.sync("315s", queue=None)
+    )
     chart = charted(record)
     gap = at(chart, 100)
     lines = (chart.current, chart.desired, chart.minimum, chart.maximum)
@@ -201,7 +203,7 @@ def test_marks() -> None:
     """Each is a change of the count with who made it, from what to what."""
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, 30, 60, 60)
-    record.keep_synced(timeline.by_hand(9, "kubectl").at("45s", queue=90))
+    record.keep_synced(timeline.by_hand(9, "kubectl").sync("45s", queue=90))
     ours, foreign = charted(record).marks
     assert (ours.time, ours.kind, ours.before, ours.after) == (BASE + 15, MarkKind.OURS, 3, 6)
     assert ours.text.startswith("scaled 3 -> 6: queue above target")
@@ -242,7 +244,7 @@ def test_no_step_is_lost(seed: int, most: int) -> None:
     """At most so many rows reach the least and the most count of each time."""
     samples = walk(seed, 900)
     rows = rows_of(samples, [], BASE, BASE + 900 * 15)
-    kept = shown(rows, BASE, BASE + 900 * 15, most)
+    kept = sampled_indexes(rows, BASE, BASE + 900 * 15, most)
     assert len(kept) <= most
     assert kept == sorted(set(kept))
     assert kept[-1] == len(rows) - 1
@@ -287,7 +289,7 @@ def test_extremes_end_with_a_reload() -> None:
     record = played(timeline, *[30 + index % 3 for index in range(100)])
     timeline.change(spec(MAILS))
     for index in range(100, 200):
-        record.keep_synced(timeline.at(f"{15 * index}s", mails=90))
+        record.keep_synced(timeline.sync(f"{15 * index}s", mails=90))
     chart = charted(record, most_points=8)
     queue, mails = chart.metrics
     assert max(one for one in queue.high if one is not None) == 10.667
@@ -298,6 +300,6 @@ def test_a_short_lapse_is_shown_among_many_rows() -> None:
     """Also where it is shorter than a bucket."""
     samples = [Sample(BASE + 15 * index, (3, 3, index, 3)) for index in range(1000)]
     rows = rows_of(samples, [Lapse(BASE + 7501, BASE + 7509)], BASE, BASE + 15000)
-    kept = shown(rows, BASE, BASE + 15000, 20)
+    kept = sampled_indexes(rows, BASE, BASE + 15000, 20)
     assert [rows[index].numbers for index in kept].count(()) == 1
     assert len(kept) <= 20

@@ -90,7 +90,7 @@ def test_whatever_is_a_change_has_a_sentence(
 
 def _decided() -> SyncResult:
     timeline = Timeline(spec(QUEUE, MAILS), replicas=3)
-    return of_last(timeline.at("0s", queue=30, mails=30).at("15s", queue=20, mails=20))
+    return of_last(timeline.sync("0s", queue=30, mails=30).sync("15s", queue=20, mails=20))
 
 
 HELD = _decided()
@@ -215,9 +215,9 @@ def test_what_became_of_the_write() -> None:
 
 def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
     """The count first, then the values; conditions last."""
-    timeline = Timeline(spec(QUEUE), replicas=3).at("0s", queue=30).at("15s", queue=60)
+    timeline = Timeline(spec(QUEUE), replicas=3).sync("0s", queue=30).sync("15s", queue=60)
     before = of_last(timeline, AcceptedWrite(SCALE))
-    assert differences(before, of_last(timeline.at("30s", queue=62))) == (
+    assert differences(before, of_last(timeline.sync("30s", queue=62))) == (
         "replicas: 3 -> 6",
         "reason: queue above target -> none",
         "queue: 20 -> 10.33 (asks for 6)",

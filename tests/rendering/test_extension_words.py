@@ -105,7 +105,7 @@ TWO = spec(QUEUE, external(average("10"), "mails"), maximum=20)
 
 def asleep() -> Timeline:
     """Return a target that went idle a minute ago."""
-    return target(IDLE, replicas=2).at("0s", queue=0).at("1m", queue=4).at("2m", queue=4)
+    return target(IDLE, replicas=2).sync("0s", queue=0).sync("1m", queue=4).sync("2m", queue=4)
 
 
 def annotated(**annotations: str) -> Timeline:
@@ -119,39 +119,39 @@ def scheduled(schedule: Schedule, replicas: int, extensions: Extensions | None =
 
 
 TIMELINES = {
-    "a pause": target(PAUSED, replicas=3).at("0s", queue=53),
-    "a pause at a count": annotated(paused_replicas="5", paused_until=UNTIL).at("0s", queue=83),
-    "a mistaken pause": annotated(paused="yes").at("0s", queue=30),
-    "a pause without a reading": target(PAUSED, replicas=3).at("0s", queue=None),
-    "no scale-up": annotated(paused="scale-up").at("0s", queue=53),
-    "no scale-down": annotated(paused="scale-down").at("0s", queue=53),
-    "no scale-up, and no reading": annotated(paused="scale-up").at("0s", queue=None),
+    "a pause": target(PAUSED, replicas=3).sync("0s", queue=53),
+    "a pause at a count": annotated(paused_replicas="5", paused_until=UNTIL).sync("0s", queue=83),
+    "a mistaken pause": annotated(paused="yes").sync("0s", queue=30),
+    "a pause without a reading": target(PAUSED, replicas=3).sync("0s", queue=None),
+    "no scale-up": annotated(paused="scale-up").sync("0s", queue=53),
+    "no scale-down": annotated(paused="scale-down").sync("0s", queue=53),
+    "no scale-up, and no reading": annotated(paused="scale-up").sync("0s", queue=None),
     "no scale-down until an instant": annotated(paused="scale-down", paused_until=UNTIL)
-    .at("0s", queue=30)
-    .at("6m", queue=5),
-    "awake": target(IDLE, replicas=1).at("0s", queue=4),
-    "falls asleep": target(IDLE, replicas=2).at("0s", queue=0).at("1m", queue=4),
+    .sync("0s", queue=30)
+    .sync("6m", queue=5),
+    "awake": target(IDLE, replicas=1).sync("0s", queue=4),
+    "falls asleep": target(IDLE, replicas=2).sync("0s", queue=0).sync("1m", queue=4),
     "asleep": asleep(),
-    "asleep, and unknown": asleep().at("3m", queue=None),
-    "asleep, and refilling": target(IDLE, replicas=0).over(120.0).at("0s", queue=0),
-    "wakes": asleep().at("3m", queue=35),
-    "wakes to one": asleep().at("3m", queue=6),
-    "a window opens": scheduled(OFFICE_HOURS, 2).at("0s", queue=0),
-    "a window's maximum": scheduled(OFFICE_HOURS, 5).at("0s", queue=500),
-    "a window's minimum": scheduled(OFFICE_HOURS, 5).at("0s", queue=0),
-    "a window keeps awake": scheduled(OFFICE_HOURS, 5, Extensions(idle=IDLE.idle)).at(
+    "asleep, and unknown": asleep().sync("3m", queue=None),
+    "asleep, and refilling": target(IDLE, replicas=0).over(120.0).sync("0s", queue=0),
+    "wakes": asleep().sync("3m", queue=35),
+    "wakes to one": asleep().sync("3m", queue=6),
+    "a window opens": scheduled(OFFICE_HOURS, 2).sync("0s", queue=0),
+    "a window's maximum": scheduled(OFFICE_HOURS, 5).sync("0s", queue=500),
+    "a window's minimum": scheduled(OFFICE_HOURS, 5).sync("0s", queue=0),
+    "a window keeps awake": scheduled(OFFICE_HOURS, 5, Extensions(idle=IDLE.idle)).sync(
         "0s", queue=0
     ),
-    "a gradual window": scheduled(GRADUALLY, 2).at("0s", queue=0),
-    "a maximum by query": target(replicas=9).asked_bounds(4, 9).at("0s", queue=200),
+    "a gradual window": scheduled(GRADUALLY, 2).sync("0s", queue=0),
+    "a maximum by query": target(replicas=9).asked_bounds(4, 9).sync("0s", queue=200),
     "an unknown minimum": target(replicas=5)
     .asked_bounds(NOTHING, 12)
-    .at("0s", queue=50)
-    .at("6m", queue=5),
-    "a fallback": target(FALLBACK, replicas=3).at("0s", queue=None).at("15s", queue=None),
-    "a lower fallback": target(lower(2), replicas=3).at("0s", queue=30).at("6m", queue=None),
-    "a fallback that is held": target(lower(2), replicas=3).at("0s", queue=None),
-    "another metric asks for more": target(lower(2), TWO, replicas=3).at(
+    .sync("0s", queue=50)
+    .sync("6m", queue=5),
+    "a fallback": target(FALLBACK, replicas=3).sync("0s", queue=None).sync("15s", queue=None),
+    "a lower fallback": target(lower(2), replicas=3).sync("0s", queue=30).sync("6m", queue=None),
+    "a fallback that is held": target(lower(2), replicas=3).sync("0s", queue=None),
+    "another metric asks for more": target(lower(2), TWO, replicas=3).sync(
         "0s", queue=None, mails=50
     ),
 }
@@ -208,7 +208,7 @@ def test_the_cause_changes_when_a_fallback_begins() -> None:
     timeline = target(FALLBACK, replicas=3)
     causes = []
     for time in ("0s", "15s", "30s"):
-        synced = result(timeline.at(time, queue=None))
+        synced = result(timeline.sync(time, queue=None))
         causes.append(synced.classified().cause)
     failed = "FailedGetExternalMetric: no answer for queue"
     assert causes == [failed, *[f"{failed} (a fallback is in use)"] * 2]
@@ -236,7 +236,7 @@ def test_an_incomplete_answer_for_a_bound_is_told() -> None:
     """In the sentence, and where the bound is explained."""
     timeline = target(replicas=9)
     timeline.asked_bounds(Values((4_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),)))
-    synced = result(timeline.at("0s", queue=30).at("6m", queue=5))
+    synced = result(timeline.sync("0s", queue=30).sync("6m", queue=5))
     told = "minReplicasQuery has only an incomplete answer: store eu is unreachable"
     assert verdict(synced).endswith(f"no scale-down, minReplicas is unknown; {told}")
     assert "minReplicas 4 by minReplicasQuery, maxReplicas" in explain(synced)
@@ -284,18 +284,18 @@ def test_an_explanation_has_each_rule(row: list[str]) -> None:
 
 def test_a_saturation_is_explained_once_it_is_one() -> None:
     """A scale-up that the policies delay is none; one that has lasted for 15 minutes is."""
-    timeline = target(replicas=20).at("0s", queue=230)
+    timeline = target(replicas=20).sync("0s", queue=230)
     assert "saturated" not in explain(result(timeline))
-    told = explain(result(timeline.at("15m", queue=230)))
+    told = explain(result(timeline.sync("15m", queue=230)))
     assert "below demand   3 replicas below demand since 00:00:00Z: TooManyReplicas" in told
 
 
 def test_the_end_of_no_pause_is_explained() -> None:
     """An annotation that gives only the end does nothing."""
     alone = "autoscaler/paused-until has no effect without"
-    timeline = target(replicas=3).annotated(paused_until=UNTIL).at("0s", queue=30)
+    timeline = target(replicas=3).annotated(paused_until=UNTIL).sync("0s", queue=30)
     assert alone in explain(result(timeline))
-    timeline = timeline.annotated(paused_until=UNTIL, paused="true").at("15s", queue=30)
+    timeline = timeline.annotated(paused_until=UNTIL, paused="true").sync("15s", queue=30)
     assert alone not in explain(result(timeline))
 
 
@@ -313,17 +313,17 @@ def asked_bounds(timeline: Timeline) -> list[str]:
 
 def test_the_queries_of_bounds_are_explained() -> None:
     """Their PromQL and what it gives, before other bounds; an earlier value has an end."""
-    timeline = target(replicas=5).asked_bounds(50, 9).at("0s", queue=50)
+    timeline = target(replicas=5).asked_bounds(50, 9).sync("0s", queue=50)
     assert asked_bounds(timeline) == [
         "minReplicasQuery at server mimir gives 50 (20 within the other bounds): sum(least)",
         "maxReplicasQuery gives 9: sum(most)",
     ]
-    assert asked_bounds(timeline.asked_bounds(3, NOTHING).at("1m", queue=50)) == [
+    assert asked_bounds(timeline.asked_bounds(3, NOTHING).sync("1m", queue=50)) == [
         "maxReplicasQuery has no value: no answer",
         "minReplicasQuery at server mimir gives 3: sum(least)",
         "maxReplicasQuery gives 9 (last read, valid until 00:05:00Z): sum(most)",
     ]
-    assert asked_bounds(timeline.at("6m", queue=50))[-1] == "maxReplicasQuery: sum(most)"
+    assert asked_bounds(timeline.sync("6m", queue=50))[-1] == "maxReplicasQuery: sum(most)"
 
 
 def test_a_surge_is_explained() -> None:
@@ -350,13 +350,17 @@ AT_ONCE = spec(QUEUE, maximum=20, behavior=behavior(down=rules(percent_policy(10
 def held(reading: HoldReading) -> Timeline:
     """Return a target of five replicas, asked a minute ago, that a query holds now."""
     return (
-        Timeline(AT_ONCE, replicas=5).over(60.0).at("0s", queue=50).at("5m", queue=50).held(reading)
+        Timeline(AT_ONCE, replicas=5)
+        .over(60.0)
+        .sync("0s", queue=50)
+        .sync("5m", queue=50)
+        .held(reading)
     )
 
 
 def released() -> Timeline:
     """Return it as the query holds it no longer."""
-    return held(HELD).at("6m", queue=50).held(HoldReading())
+    return held(HELD).sync("6m", queue=50).held(HoldReading())
 
 
 FIRST_AFTER = "no scale-down in the first sync after holdScaleDownQuery ended"
@@ -364,12 +368,12 @@ REFILLS = "no scale-down until 00:07:35Z (holdScaleDownQuery ended at 00:06:15Z)
 
 
 HELD_LINES = {
-    "prevents": held(HELD).at("6m", queue=30),
-    "is silent": held(SILENT).at("6m", queue=30),
-    "prevents nothing": held(HELD).at("6m", queue=50),
-    "lets it go up": held(HELD).at("6m", queue=70),
-    "was over just now": released().at("6m15s", queue=0),
-    "was over a sync ago": released().at("6m15s", queue=30).at("6m30s", queue=30),
+    "prevents": held(HELD).sync("6m", queue=30),
+    "is silent": held(SILENT).sync("6m", queue=30),
+    "prevents nothing": held(HELD).sync("6m", queue=50),
+    "lets it go up": held(HELD).sync("6m", queue=70),
+    "was over just now": released().sync("6m15s", queue=0),
+    "was over a sync ago": released().sync("6m15s", queue=30).sync("6m30s", queue=30),
 }
 HELD_SENTENCES = f"""
 prevents | held | ScaleDownHeld | held at 5 (would scale to 3): {HOLDS}
@@ -399,12 +403,12 @@ def test_an_explanation_has_the_query_that_holds() -> None:
     hold = HoldQuery(query, LabelSelector((("job", "orders"),)), condition=True)
     asked = 'holdScaleDownQuery at server mimir: up == 0, series {job="orders"}'
     for line, told in (
-        (held(HELD).at("6m", queue=30), f"hold {HOLDS}; would scale to 3"),
+        (held(HELD).sync("6m", queue=30), f"hold {HOLDS}; would scale to 3"),
         (
-            held(HoldReading()).at("6m", queue=30),
+            held(HoldReading()).sync("6m", queue=30),
             "hold holdScaleDownQuery returns nothing: no hold",
         ),
-        (released().at("6m30s", queue=50), f"hold {FIRST_AFTER}"),
+        (released().sync("6m30s", queue=50), f"hold {FIRST_AFTER}"),
     ):
         synced = result(line)
         synced = replace(synced, target=replace(synced.target, hold=hold))
@@ -419,25 +423,27 @@ def document(timeline: Timeline) -> Any:
 
 def test_the_record_has_what_applies_and_nothing_else() -> None:
     """Keys of a rule that a target has not are left out."""
-    plain = document(target(replicas=3).at("0s", queue=30))
+    plain = document(target(replicas=3).sync("0s", queue=30))
     new = {"pause", "idle", "hold", "minReplicasBy", "maxReplicasBy", "missingBound"}
     assert not new & plain.keys()
 
-    assert whole(result(held(HELD).at("6m", queue=30))).document()["hold"] == {
+    assert whole(result(held(HELD).sync("6m", queue=30))).document()["hold"] == {
         "message": HOLDS,
         "series": 2,
         "preventedReplicas": 3,
     }
-    assert whole(result(held(SILENT).at("6m", queue=50))).document()["hold"] == {"message": UNKNOWN}
+    assert whole(result(held(SILENT).sync("6m", queue=50))).document()["hold"] == {
+        "message": UNKNOWN
+    }
     paused = target(replicas=3).annotated(paused_replicas="5", paused_until=UNTIL)
-    assert document(paused.at("0s", queue=83))["pause"] == {
+    assert document(paused.sync("0s", queue=83))["pause"] == {
         "mode": "all",
         "by": "the annotation autoscaler/paused-replicas",
         "replicas": 5,
         "until": UNTIL,
         "preventedReplicas": 6,
     }
-    idle = document(target(IDLE, replicas=1).at("0s", queue=4))
+    idle = document(target(IDLE, replicas=1).sync("0s", queue=4))
     assert idle["idle"] == {
         "asleep": False,
         "active": False,
@@ -445,10 +451,10 @@ def test_the_record_has_what_applies_and_nothing_else() -> None:
         "goesIdle": "2026-01-01T00:01:00Z",
     }
     assert [one["activity"] for one in idle["metrics"]] == ["inactive"]
-    bounds = document(target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50))
+    bounds = document(target(replicas=5).asked_bounds(NOTHING, 12).sync("0s", queue=50))
     assert (bounds["maxReplicas"], bounds["maxReplicasBy"]) == (12, "maxReplicasQuery")
     assert bounds["missingBound"] == "minReplicasQuery has no value: no answer"
-    (metric,) = document(target(lower(2), replicas=3).at("0s", queue=None))["metrics"]
+    (metric,) = document(target(lower(2), replicas=3).sync("0s", queue=None))["metrics"]
     assert metric["fallback"] == {"behavior": "currentReplicasIfLower", "failedSyncs": 1}
     shown = (metric["value"], metric["text"], metric["proposedReplicas"])
     assert shown == (None, "<unknown>/10", 2)

@@ -50,9 +50,9 @@ def recorded() -> tuple[MemoryRecord, Timeline]:
     record, timeline = MemoryRecord(), Timeline(JOBS, replicas=8)
     syncs = ((0, 40.0), (15, 41.0), (30, 60.0), (45, 30.0), (60, 31.0))
     for second, jobs in syncs:
-        record.keep_synced(timeline.at(f"{second}s", jobs_waiting=jobs))
+        record.keep_synced(timeline.sync(f"{second}s", jobs_waiting=jobs))
     timeline.by_hand(9, "kubectl-edit")
-    record.keep_synced(timeline.at("120s", jobs_waiting=45))
+    record.keep_synced(timeline.sync("120s", jobs_waiting=45))
     return record, timeline
 
 
@@ -71,9 +71,9 @@ def test_of_an_instant_before_all_others_nothing_is_known() -> None:
 def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> None:
     """Whenever it is asked for between its sync and the next change."""
     record, timeline = MemoryRecord(), Timeline(JOBS, replicas=8)
-    record.keep_synced(timeline.at("0s", jobs_waiting=40))
-    scaled = synced(timeline.at("30s", jobs_waiting=60))
-    record.keep(scaled).keep_synced(timeline.at("45s", jobs_waiting=60))
+    record.keep_synced(timeline.sync("0s", jobs_waiting=40))
+    scaled = synced(timeline.sync("30s", jobs_waiting=60))
+    record.keep(scaled).keep_synced(timeline.sync("45s", jobs_waiting=60))
     for second in (30, 44.9):
         found = told(record, second)
         assert found.lines == tuple(explain(scaled).splitlines())
@@ -119,7 +119,7 @@ def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
 def test_a_minute_tells_its_least_and_its_most() -> None:
     """After a day the syncs of one are recorded together; a utilization is in percent."""
     record, timeline = MemoryRecord(), Timeline(spec(cpu(utilization(80))), replicas=8)
-    record.keep_synced(timeline.at("0s", cpu=80))
+    record.keep_synced(timeline.sync("0s", cpu=80))
     minute = Sample(BASE + 60, (8, 8, 83, 8), 60.0, (8, 8, 76, 8), (8, 8, 87, 9))
     record.keep_sample(KEY, minute).keep_sample(KEY, Sample(BASE + 120, (8, 8, None, None)))
     assert told(record, 100).values == (
@@ -144,7 +144,7 @@ def test_while_nothing_was_recorded_the_last_decision_before_is_shown() -> None:
     assert still.values == (
         "nothing was recorded from 2026-01-01T00:02:10Z on; this is the last decision before",
     )
-    record.keep_synced(timeline.at("310s", jobs_waiting=45))
+    record.keep_synced(timeline.sync("310s", jobs_waiting=45))
     for second in (130, 200, 305):  # it was synced some seconds after the daemon had begun
         assert told(record, second).values == (
             (
@@ -175,7 +175,7 @@ def test_what_differs_where_there_is_nothing_to_compare_with() -> None:
     record.keep_change(replace(same, id=5, time=BASE + 135), record.entry(same))
     record.keep_change(replace(same, id=6, time=BASE + 140), record.entry(same))
     assert told(record, 140).differences == ("no difference; a new process started to record",)
-    record.keep_change(removed(150, 7)).keep_synced(timeline.at("165s", jobs_waiting=60))
+    record.keep_change(removed(150, 7)).keep_synced(timeline.sync("165s", jobs_waiting=60))
     assert told(record, 165).differences == ("not configured before, since 2026-01-01T00:02:30Z",)
 
 
@@ -198,7 +198,7 @@ def test_a_decision_that_cannot_be_read_is_told_in_its_own_sentence() -> None:
         f"the rest cannot be read: the change of {KEY} is lost",
     )
     assert (found.differences, found.alternatives) == ((), ())
-    record.keep_synced(timeline.at("165s", jobs_waiting=60))
+    record.keep_synced(timeline.sync("165s", jobs_waiting=60))
     assert told(record, 165).differences == (
         f"the previous decision cannot be read: the change of {KEY} is lost",
     )
@@ -214,9 +214,9 @@ def test_who_else_wrote() -> None:
     assert told(record, 30).others == ()
     assert told(record, 60).others == (by_hand,)  # it ended so
     assert told(record, 120).others == (by_hand,)
-    record.keep_synced(timeline.at("58m0s", jobs_waiting=None))
+    record.keep_synced(timeline.sync("58m0s", jobs_waiting=None))
     assert told(record, 3500).others == (by_hand,)
-    record.keep_synced(timeline.at("63m0s", jobs_waiting=45))
+    record.keep_synced(timeline.sync("63m0s", jobs_waiting=45))
     assert told(record, 9999).others == ()
 
 
@@ -255,7 +255,7 @@ def listed(record: MemoryRecord) -> Any:
 def test_all_targets_are_as_of_their_last_change() -> None:
     """Sorted by their keys, in their state since it began; what is not configured is left out."""
     record, _ = recorded()
-    other = Timeline(JOBS, replicas=2).at("200s", jobs_waiting=None)
+    other = Timeline(JOBS, replicas=2).sync("200s", jobs_waiting=None)
     record.keep_synced(other, "mail")
     record.keep_change(replace(removed(100, 6), target="shop/Deployment/gone"))
     found = listed(record)
@@ -312,9 +312,9 @@ def target(of: HorizontalPodAutoscalerSpec | None = None, **extensions: object) 
 
 def fought() -> Timeline:
     """Let others undo our changes three times."""
-    timeline = target().at("0s", jobs=60)
+    timeline = target().sync("0s", jobs=60)
     for second in (15, 30, 45):
-        timeline.by_hand(8, "kubectl").at(f"{second}s", jobs=60)
+        timeline.by_hand(8, "kubectl").sync(f"{second}s", jobs=60)
     return timeline
 
 
@@ -324,30 +324,36 @@ BOTH = spec(QUEUE, MAILS, behavior=FREE)
 
 
 TIMELINES = {
-    "recommendation": target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=45).at("30s", jobs=25),
-    "recommendations": target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=40).at("30s", jobs=25),
-    "first count": target(spec(QUEUE)).at("0s", jobs=25),
-    "limit": target(spec(QUEUE, behavior=SLOW_UP)).at("0s", jobs=60),
-    "maximum": target(spec(QUEUE, maximum=10)).at("0s", jobs=60),
-    "maximum far away": target(spec(QUEUE, maximum=10)).at("0s", jobs=500),
-    "unknown bound": target().asked_bounds(least=float("nan")).at("0s", jobs=20),
-    "hold": target().held(HOLDS).at("0s", jobs=25),
+    "recommendation": target(spec(QUEUE))
+    .sync("0s", jobs=40)
+    .sync("15s", jobs=45)
+    .sync("30s", jobs=25),
+    "recommendations": target(spec(QUEUE))
+    .sync("0s", jobs=40)
+    .sync("15s", jobs=40)
+    .sync("30s", jobs=25),
+    "first count": target(spec(QUEUE)).sync("0s", jobs=25),
+    "limit": target(spec(QUEUE, behavior=SLOW_UP)).sync("0s", jobs=60),
+    "maximum": target(spec(QUEUE, maximum=10)).sync("0s", jobs=60),
+    "maximum far away": target(spec(QUEUE, maximum=10)).sync("0s", jobs=500),
+    "unknown bound": target().asked_bounds(least=float("nan")).sync("0s", jobs=20),
+    "hold": target().held(HOLDS).sync("0s", jobs=25),
     "past hold": target()
     .over(60.0)
-    .at("0s", jobs=40)
+    .sync("0s", jobs=40)
     .held(HOLDS)
-    .at("5m", jobs=40)
+    .sync("5m", jobs=40)
     .held(HoldReading())
-    .at("6m", jobs=40)
-    .at("6m15s", jobs=25),
-    "failure": target(BOTH).at("0s", jobs=25, mails=None),
-    "fallback": target(BOTH, fallback=Fallback(12, 1)).at("0s", jobs=25, mails=None),
-    "pause": target(pause=Pause()).at("0s", jobs=25),
-    "idle": target(idle=Idle(after=0.0)).at("0s", jobs=0),
+    .sync("6m", jobs=40)
+    .sync("6m15s", jobs=25),
+    "failure": target(BOTH).sync("0s", jobs=25, mails=None),
+    "fallback": target(BOTH, fallback=Fallback(12, 1)).sync("0s", jobs=25, mails=None),
+    "pause": target(pause=Pause()).sync("0s", jobs=25),
+    "idle": target(idle=Idle(after=0.0)).sync("0s", jobs=0),
     "others": fought(),
-    "value": target().at("0s", jobs=41),
-    "percent": target(spec(cpu(utilization(80)), behavior=FREE)).at("0s", cpu=80),
-    "average": target(spec(per_pod("100"), behavior=FREE)).at("0s", rps=100),
+    "value": target().sync("0s", jobs=41),
+    "percent": target(spec(cpu(utilization(80)), behavior=FREE)).sync("0s", cpu=80),
+    "average": target(spec(per_pod("100"), behavior=FREE)).sync("0s", rps=100),
 }
 SENTENCES = """
 recommendation | without the recommendation of 9 at 00:00:15Z: 8 replicas (expires at 00:05:15Z)
@@ -377,7 +383,7 @@ def test_one_sentence_for_each(name: str, sentence: str) -> None:
 
 
 def test_the_breaker() -> None:
-    entry = of_last(target().at("0s", jobs=25))
+    entry = of_last(target().sync("0s", jobs=25))
     before = entry.inputs.history
     held, _ = held_back(entry.decision, before, before, "", BASE + 600)
     assert alternatives(replace(entry, decision=held))[0] == (
@@ -390,7 +396,7 @@ def test_values_at_which_the_target_moves_come_first_and_are_not_too_many() -> N
     names = [f"m{index}" for index in range(9)]
     of = spec(*(external(average("5"), name) for name in names), behavior=FREE)
     readings: dict[str, float | None] = dict.fromkeys(names, 40.0)
-    found = alternatives(of_last(target(of).at("0s", **readings)))  # type: ignore[arg-type]
+    found = alternatives(of_last(target(of).sync("0s", **readings)))  # type: ignore[arg-type]
     assert len(found) == 8
     assert all(text.endswith(": 9 replicas") for text in found)
 

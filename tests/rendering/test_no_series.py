@@ -163,9 +163,11 @@ def test_one_query_of_many_uses_is_asked_once() -> None:
 
     queues, none = Query("queues", server="eu"), Query("none")
     findings = Findings(ask)
-    told = [findings.of(missing(f"q{number}", queues)) for number in range(3)]
+    told = [findings.text_of(missing(f"q{number}", queues)) for number in range(3)]
     assert told == ['the query returns 1 series: queue is "mails"'] * 3
-    assert [findings.of(missing("q", none)) for _ in range(2)] == ["there are no series none"] * 2
+    assert [findings.text_of(missing("q", none)) for _ in range(2)] == [
+        "there are no series none"
+    ] * 2
     assert asked[:3] == [("eu", "queues"), ("", "none"), ("", "count(none)")]
     assert len(asked) == 4  # the time of the last sample
 

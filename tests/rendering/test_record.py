@@ -35,15 +35,15 @@ RESULTS = [
     synced(spec(QUEUE, behavior=SLOW), 1, values(90.0)),
     synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
     synced(spec(QUEUE, cpu(utilization(50))), 2, values(50.0), REFUSED),
-    result(target(replicas=3).annotated(paused_replicas="5").at("0s", queue=83)),
-    result(target(IDLE, replicas=1).at("0s", queue=4)),
-    result(target(IDLE, replicas=0).at("0s", queue=None)),
-    result(target(lower(2), replicas=3).at("0s", queue=None)),
-    result(target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50)),
+    result(target(replicas=3).annotated(paused_replicas="5").sync("0s", queue=83)),
+    result(target(IDLE, replicas=1).sync("0s", queue=4)),
+    result(target(IDLE, replicas=0).sync("0s", queue=None)),
+    result(target(lower(2), replicas=3).sync("0s", queue=None)),
+    result(target(replicas=5).asked_bounds(NOTHING, 12).sync("0s", queue=50)),
     result(
         target(Extensions(schedules=(OFFICE_HOURS,)), replicas=5)
         .opened(opened(OFFICE_HOURS))
-        .at("0s", queue=500)
+        .sync("0s", queue=500)
     ),
 ]
 OF_THE_LOG = {"event", "level", "timestamp", "logger", "stateBefore", "secondsBefore"}

@@ -74,9 +74,9 @@ def test_after_a_stop_nothing_is_tried() -> None:
 def test_a_429_holds_requests_back_where_it_is_meant_for_all(*, holds_all: bool) -> None:
     retrier = _retrier(holds_all=holds_all)
     retrier.hold_back(RequestFailure("away", status=503, retry_after=20.0))
-    assert not retrier.held
+    assert not retrier.is_held
     retrier.hold_back(RequestFailure("busy", status=429, retry_after=20.0))
-    assert retrier.held == holds_all
+    assert retrier.is_held == holds_all
     retrier.hold_back(RequestFailure("busy", status=429, retry_after=86_400.0))
     assert retrier._held_until - clock.monotonic() <= 30.0
 

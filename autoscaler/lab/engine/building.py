@@ -276,7 +276,7 @@ def _of_target(stated: Iterable[_A], target: Target) -> Iterator[_A]:
 
 def is_called(target: Target, pattern: str) -> bool:
     """Return whether a pattern is of a target: of its key, or of that without the kind."""
-    short = TargetName.of(target.key).short
+    short = TargetName.parse(target.key).short
     return fnmatchcase(target.key, pattern) or fnmatchcase(short, pattern)
 
 

@@ -141,9 +141,9 @@ def _columns(path: Path, names: list[str]) -> int:
     header = [name.strip().lower() for name in names]
     if len(header) < 2 or header[0] not in _TIMES or header[1] in _TIMES:
         form = f"the first line names the columns: t,value or t,value,{_REPLICAS}"
-        raise SamplesError(f"{path}:1: {form} (got {_shown(','.join(header))})")
+        raise SamplesError(f"{path}:1: {form} (got {_excerpt(','.join(header))})")
     if header[2:] not in ([], [_REPLICAS]):
-        got = _shown(",".join(header[2:]))
+        got = _excerpt(",".join(header[2:]))
         raise SamplesError(f"{path}:1: a third column can only be {_REPLICAS} (got {got})")
     return len(header)
 
@@ -168,16 +168,18 @@ def _mistake(
 ) -> str:
     """Return what is wrong with a row of so many columns as there are; empty if nothing is."""
     if time is None:
-        return f"{_shown(row[0])} is not a valid time: use Unix seconds or 2026-01-31T03:12:00Z"
+        return f"{_excerpt(row[0])} is not a valid time: use Unix seconds or 2026-01-31T03:12:00Z"
     if found.times and time <= found.times[-1]:
         twice = time == found.times[-1]
         what = "is there twice" if twice else "is before the time of the row above"
-        return f"the time {_shown(row[0])} {what}: rows are in the order of time, each instant once"
+        return (
+            f"the time {_excerpt(row[0])} {what}: rows are in the order of time, each instant once"
+        )
     for text, number in zip(row[1:], numbers, strict=True):
         if number is None:
-            return f"{_shown(text)} is not a number; leave out rows without a value"
+            return f"{_excerpt(text)} is not a number; leave out rows without a value"
     if len(numbers) > 1 and not _is_count(numbers[1]):
-        return f"{_shown(row[2])} is not a number of replicas from 0 to {MOST_PODS:,}"
+        return f"{_excerpt(row[2])} is not a number of replicas from 0 to {MOST_PODS:,}"
     return ""
 
 
@@ -194,7 +196,7 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return repr(printable(text, _LONGEST_SHOWN))
 
 
@@ -270,18 +272,18 @@ class FileData(ReplayData):
 
     def _of_metrics(self, target: Target) -> Iterator[Samples]:
         for metric, query in zip(target.spec.metrics, target.queries, strict=True):
-            samples = self._found(query.promql, metric.name)
+            samples = self._samples_for(query.promql, metric.name)
             if samples is not None:
                 yield samples
 
-    def _found(self, promql: str, metric: str) -> Samples | None:
+    def _samples_for(self, promql: str, metric: str) -> Samples | None:
         for name in (self._names.get(promql, promql), metric, promql, ""):
             if name in self._files:
                 return self._files[name]
         return None
 
     def _samples(self, promql: str, metric: str) -> Samples:
-        found = self._found(promql, metric)
+        found = self._samples_for(promql, metric)
         if found is not None:
             return found
         known = self._names.get(promql) or metric or promql

@@ -122,9 +122,9 @@ def totals_of(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix
         name = series.labels.get(labels.pod, "")
         if series.labels.get(labels.namespace) == target.namespace and pattern.fullmatch(name):
             for instant, value in _samples(series):
-                at[instant].append(Series(series.labels, value, grid.at(instant)))
+                at[instant].append(Series(series.labels, value, grid.instant(instant)))
     instants = sorted(at)
-    totals = [_total(target, number, at[instant], grid.at(instant)) for instant in instants]
+    totals = [_total(target, number, at[instant], grid.instant(instant)) for instant in instants]
     runs = runs_of(instants)
     return Matrix(
         [

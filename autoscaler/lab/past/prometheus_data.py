@@ -155,7 +155,7 @@ class ScannedQuery:
         scan, grid = self.scan, self.fetched.key.grid
         if not scan.samples and not scan.failed:
             parts = self.fetched.parts
-            begin, end = rfc3339(grid.at(parts[0].begin)), rfc3339(grid.at(parts[-1].end))
+            begin, end = rfc3339(grid.instant(parts[0].begin)), rfc3339(grid.instant(parts[-1].end))
             others = ": it gives series, and none of them is the metric's" if scan.others else ""
             yield f"has no data from {begin} to {end}{others}"
         if scan.nans:
@@ -163,9 +163,9 @@ class ScannedQuery:
             yield f"gives NaN in {share} of its samples, which are gaps"
         if self.needs_one and scan.several is not None:
             at, count = scan.several
-            before = f"one series at {rfc3339(grid.at(scan.one))}, and " if scan.one else ""
+            before = f"one series at {rfc3339(grid.instant(scan.one))}, and " if scan.one else ""
             yield (
-                f"gives {before}{count} series at {rfc3339(grid.at(at))}: exactly one"
+                f"gives {before}{count} series at {rfc3339(grid.instant(at))}: exactly one"
                 " is needed, and where there are several there is a gap"
             )
         if self._counts():

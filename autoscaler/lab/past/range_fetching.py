@@ -173,7 +173,7 @@ class FetchedRange:
     def _chunks(self, time: TimeGrid, selects: Callable[[Matrix], Matrix]) -> Iterator[AnswerChunk]:
         first = self.key.grid.first_from(time.begin)
         for part, matrix in self.matrices():
-            begin, end = time.at(part.begin - first), time.at(part.end - first)
+            begin, end = time.instant(part.begin - first), time.instant(part.end - first)
             if isinstance(matrix, QueryFailure):
                 yield AnswerChunk(begin, end, matrix)
                 continue
@@ -183,7 +183,7 @@ class FetchedRange:
 
 def _recorded(series: MatrixSeries, time: TimeGrid, first: int) -> RecordedSeries:
     runs = ((begin - first, begin - first + count) for begin, count in series.runs)
-    times = array("d", (time.at(number) for run in runs for number in range(*run)))
+    times = array("d", (time.instant(number) for run in runs for number in range(*run)))
     return RecordedSeries(series.labels, times, series.values)
 
 
@@ -277,7 +277,7 @@ def parts_of(grid: Grid, begin: int, end: int) -> Iterator[tuple[int, int]]:
         default=_PART_SECONDS[0],
     )
     while begin < end:
-        following = (grid.at(begin) // seconds + 1) * seconds
+        following = (grid.instant(begin) // seconds + 1) * seconds
         until = min(max(grid.first_from(following), begin + 1), end)
         yield begin, until
         begin = until

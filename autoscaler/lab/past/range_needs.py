@@ -43,7 +43,7 @@ class TimeGrid:
         """How many evaluations there are."""
         return max(0, -int(-(self.end - self.begin) // self.step))
 
-    def at(self, number: int) -> float:
+    def instant(self, number: int) -> float:
         """Return the instant of an evaluation."""
         return self.begin + number * self.step
 

@@ -29,7 +29,7 @@ class Grid:
     step: int
     phase: int
 
-    def at(self, number: int) -> float:
+    def instant(self, number: int) -> float:
         """Return the Unix time of an instant, in seconds."""
         return (self.phase + number * self.step) / 1000
 
@@ -50,8 +50,8 @@ class RangeRequest:
     def parameters(self) -> Mapping[str, str]:
         """What is asked for, as the server's API has it."""
         return {
-            "start": f"{self.grid.at(self.begin):.3f}",
-            "end": f"{self.grid.at(self.end - 1):.3f}",
+            "start": f"{self.grid.instant(self.begin):.3f}",
+            "end": f"{self.grid.instant(self.end - 1):.3f}",
             "step": f"{self.grid.step / 1000:.3f}",
             # VictoriaMetrics would move the instants, for its cache.
             "nocache": "1",

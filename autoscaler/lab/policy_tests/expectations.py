@@ -78,7 +78,7 @@ class _Fact(NamedTuple):
 def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[UnmetExpectation]:
     """Yield of each thing that is expected the first count at which it does not hold."""
     if expected.at is not None:
-        indices = [run.at(expected.at)]
+        indices = [run.index_at(expected.at)]
     else:
         indices = [*run.within(expected.from_ or 0.0, expected.to or 0.0)]
     for fact in _facts(expected):
@@ -110,11 +110,11 @@ def _facts(expected: Expectation) -> Iterator[_Fact]:
     if expected.below is not None:
         yield _compared("below", expected.below, operator.lt)
     if expected.reason is not None:
-        yield _part("reason", expected.reason, partial(_of, _sentences))
+        yield _part("reason", expected.reason, partial(_value_at, _sentences))
     if expected.limited_by is not None:
-        yield _part("limitedBy", expected.limited_by, partial(_of, limits_of))
+        yield _part("limitedBy", expected.limited_by, partial(_value_at, limits_of))
     for kind, status in (expected.conditions or {}).items():
-        yield _part(f"conditions.{kind}", status, partial(_of, partial(_condition, kind)))
+        yield _part(f"conditions.{kind}", status, partial(_value_at, partial(_condition, kind)))
 
 
 def _compared(key: str, bound: int, holds: Callable[[int, int], bool]) -> _Fact:
@@ -146,7 +146,7 @@ def _part(key: str, expected: str, got: Callable[[TargetRun, int], object]) -> _
     return _Fact(key, expected, compared)
 
 
-def _of(what: Callable[[Step], object], run: TargetRun, index: int) -> object:
+def _value_at(what: Callable[[Step], object], run: TargetRun, index: int) -> object:
     step = run.counts[index].step
     return None if step is None else what(step)
 
@@ -198,9 +198,9 @@ def _condition(kind: str, step: Step) -> tuple[str, ...]:
 
 _NUMBERS: Mapping[str, Callable[[TargetRun, int], object]] = {
     "replicas": lambda run, index: run.counts[index].replicas,
-    "proposal": partial(_of, proposal_of),
-    "desired": partial(_of, desired_of),
-    "state": partial(_of, _state),
+    "proposal": partial(_value_at, proposal_of),
+    "desired": partial(_value_at, desired_of),
+    "state": partial(_value_at, _state),
 }
 """What is compared as it is."""
 

@@ -374,7 +374,7 @@ def _many_replicas(test: PolicyTest, targets: Sequence[Target]) -> Iterator[Find
 
 
 def _of_event(event: WorldEvent, duration: float) -> Iterator[Finding]:
-    lasting, at_once = _said(event, _LASTING), _said(event, _AT_ONCE)
+    lasting, at_once = _key_texts(event, _LASTING), _key_texts(event, _AT_ONCE)
     if not lasting and not at_once:
         yield _finding(
             (), f"says nothing: write one of {_keys((*_AT_ONCE, *_LASTING), WorldEvent)}"
@@ -397,7 +397,7 @@ def _of_expectation(expected: Expectation, duration: float) -> Iterator[Finding]
         yield _finding((), "needs `at`, or both `from` and `to`")
     if first is not None and last is not None and first > last:
         yield _finding(("to",), "is before `from`")
-    if not _said(expected, _FACTS):
+    if not _key_texts(expected, _FACTS):
         yield _finding((), f"expects nothing: write one of {_keys(_FACTS, Expectation)}")
     if expected.no_change and not is_time:
         yield _finding(("noChange",), "goes with `from` and `to`")
@@ -417,7 +417,7 @@ def _after_the_end(at: Location, duration: float) -> Finding:
     return _finding(at, f"is after the end: the test lasts {lasts}")
 
 
-def _said(model: Model, names: Iterable[str]) -> list[str]:
+def _key_texts(model: Model, names: Iterable[str]) -> list[str]:
     values = ((name, getattr(model, name)) for name in names)
     return [name for name, value in values if value is not None and value is not False]
 

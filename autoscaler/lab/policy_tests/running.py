@@ -55,13 +55,13 @@ class TargetRun:
     """One for each instant at which it was due, also where the daemon did not run."""
     ready: list[ReadyPods] = field(default_factory=list)
 
-    def at(self, time: float) -> int:
+    def index_at(self, time: float) -> int:
         """Return the index of the count that is in force at a time; 0 before the first."""
         return max(0, bisect_right(self.counts, time, key=lambda count: count.time) - 1)
 
     def within(self, begin: float, end: float) -> Iterator[int]:
         """Yield the indices of the counts of a time, the one in force at its begin among them."""
-        yield from range(self.at(begin), self.at(end) + 1)
+        yield from range(self.index_at(begin), self.index_at(end) + 1)
 
     def ready_at(self, time: float) -> int:
         """Return how many pods are ready at a time."""

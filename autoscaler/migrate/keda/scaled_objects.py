@@ -41,7 +41,7 @@ def paused_of(fields: Fields) -> object:
         annotations.ignored(_FORCED, why="it is off")
     given = {key: annotations.get(key) for key in (_PAUSED, _REPLICAS, _IN, _OUT)}
     if given[_REPLICAS] is not None:
-        return _at(annotations)
+        return _paused_replicas(annotations)
     if given[_PAUSED] is not None and not is_false(_text(annotations, _PAUSED)):
         return True
     # KEDA takes any other text for a pause, too.
@@ -53,7 +53,7 @@ def paused_of(fields: Fields) -> object:
     return "scaleDown" if down else "scaleUp" if up else None
 
 
-def _at(annotations: Fields) -> object:
+def _paused_replicas(annotations: Fields) -> object:
     count = _text(annotations, _REPLICAS)
     if count.isdecimal() and count.isascii() and len(count) <= _LONGEST_COUNT:
         return {"replicas": int(count)}

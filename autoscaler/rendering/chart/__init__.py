@@ -21,7 +21,7 @@ from autoscaler.rendering.chart.lines import (
     Timeline,
     metric_lines,
     rows_of,
-    shown,
+    sampled_indexes,
     with_instants,
 )
 from autoscaler.rendering.chart.model import Chart, ChartMark, MarkKind, Shade, ShadeKind
@@ -67,7 +67,7 @@ def chart_of(
         return None
     if len(rows) < most_points:
         rows = with_instants(rows, (round(time, 3) for time, _ in found.bounds))
-    kept = shown(rows, begin, until, most_points)
+    kept = sampled_indexes(rows, begin, until, most_points)
     return Chart(
         target=target,
         begin=begin,
@@ -83,7 +83,7 @@ def _counts(
     rows: Sequence[ChartRow], in_force: Timeline[tuple[int, int]]
 ) -> dict[str, tuple[Any, ...]]:
     """Return the times, and the counts and bounds at each."""
-    bounds = [in_force.at(row.time) if row.numbers else None for row in rows]
+    bounds = [in_force.value_at(row.time) if row.numbers else None for row in rows]
     return {
         "times": tuple(row.time for row in rows),
         "current": tuple(row.numbers[0] if row.numbers else None for row in rows),

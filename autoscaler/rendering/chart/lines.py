@@ -30,7 +30,7 @@ class Timeline(Generic[_V]):
         self.times = [time - MILLISECOND for time, _ in values]
         self.values = [item for _, item in values]
 
-    def at(self, time: float) -> _V | None:
+    def value_at(self, time: float) -> _V | None:
         """Return what is in force at an instant; None where that is not known."""
         index = bisect_right(self.times, time)
         return self.values[index - 1] if index else None
@@ -71,7 +71,7 @@ def rows_of(
     for gap in gaps:
         _append(rows, ChartRow(gap.begin), begin)
     if rows and rows[-1].numbers and rows[-1].time < end:
-        rows.append(_held(rows[-1], end))
+        rows.append(_extended(rows[-1], end))
     return rows
 
 
@@ -90,7 +90,7 @@ def _append(rows: list[ChartRow], row: ChartRow, begin: float) -> None:
     rows.append(row._replace(time=time))
 
 
-def _held(row: ChartRow, time: float) -> ChartRow:
+def _extended(row: ChartRow, time: float) -> ChartRow:
     return ChartRow(time, row.numbers, row.numbers, row.numbers)
 
 
@@ -102,11 +102,11 @@ def with_instants(rows: Sequence[ChartRow], instants: Iterable[float]) -> list[C
     first, last = rows[0].time, rows[-1].time
     merged: list[ChartRow] = []
     for time in sorted({*known, *(at for at in instants if first < at < last)}):
-        merged.append(known[time] if time in known else _held(merged[-1], time))
+        merged.append(known[time] if time in known else _extended(merged[-1], time))
     return merged
 
 
-def shown(rows: Sequence[ChartRow], begin: float, end: float, most: int) -> list[int]:
+def sampled_indexes(rows: Sequence[ChartRow], begin: float, end: float, most: int) -> list[int]:
     """Return the indexes of at most so many rows, from eight on, that show what all of them do.
 
     Of each bucket of time these are the last, and those with counts beyond the ones before and
@@ -182,7 +182,7 @@ def metric_lines(
     shown: dict[int, dict[_Key, float]] = {}
     for at, (index, after) in enumerate(zip(kept, [*kept[1:], len(rows)], strict=True)):
         row = rows[index]
-        own = rules.at(row.time)
+        own = rules.value_at(row.time)
         if own is None:
             continue
         if id(own) not in shown:

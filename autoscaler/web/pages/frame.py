@@ -60,7 +60,7 @@ def page(
 def _led_by_others(views: Views | None, key: str | None) -> Sequence[LeaderState]:
     """Return who leads the target's cluster, or each one; none where this process leads any."""
     leaders = None if views is None else views.leader_states()
-    cluster = None if key is None else TargetName.of(key).cluster
+    cluster = None if key is None else TargetName.parse(key).cluster
     shown = [leader for leader in leaders or () if cluster in {None, leader.cluster}]
     return [] if any(leader.leading for leader in shown) else shown
 
@@ -102,7 +102,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {"time": _time, "age": duration, "outside": _outside, "name": _name}
-    made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown, "instant": rfc3339}
+    made.filters |= {"sentence": _sentence, "line": _line, "shown": _plain, "instant": rfc3339}
     made.filters |= {"word": wording.state_word, "percent": _percent}
     made.filters["kind"] = AGREEMENT_WORDS.__getitem__
     made.globals |= {"static": static_url, "version": __version__, "href": target_path}
@@ -158,14 +158,14 @@ def _with_times(text: str, near: float) -> Markup:
     return Markup("<bdi>{}</bdi>").format(Markup("").join([*parts, escape(text[end:])]))
 
 
-def _shown(text: str) -> str:
+def _plain(text: str) -> str:
     """Return a name from outside for where there is no markup."""
     return printable(text, _LONGEST_SHOWN)
 
 
 def _name(text: str) -> Markup:
     """Write a name from outside, cut if it is very long."""
-    whole, shown = printable(text, LONGEST_SENTENCE), _shown(text)
+    whole, shown = printable(text, LONGEST_SENTENCE), _plain(text)
     if shown == whole:
         return _outside(shown)
     return Markup('<bdi title="{}">{}</bdi>').format(whole, shown)

@@ -308,17 +308,17 @@ def _queries(target: Target) -> Iterator[DisplayedQuery]:
         if target.extensions.idle is not None and index < len(activations):
             detail += f", active above {format_fine(activations[index])}"
         query = target.queries[index] if index < len(target.queries) else None
-        yield _asked(wording.metric_name(metric), detail, query)
+        yield _displayed_query(wording.metric_name(metric), detail, query)
     if target.min_replicas_query is not None:
-        yield _asked("minReplicas", "", target.min_replicas_query)
+        yield _displayed_query("minReplicas", "", target.min_replicas_query)
     if target.max_replicas_query is not None:
-        yield _asked("maxReplicas", "", target.max_replicas_query)
+        yield _displayed_query("maxReplicas", "", target.max_replicas_query)
     if (hold := target.hold) is not None:
         selector = "" if hold.selector is None else f"series with {wording.selector(hold.selector)}"
-        yield _asked("nothing goes down", selector, hold.query)
+        yield _displayed_query("nothing goes down", selector, hold.query)
 
 
-def _asked(name: str, detail: str, query: Query | None) -> DisplayedQuery:
+def _displayed_query(name: str, detail: str, query: Query | None) -> DisplayedQuery:
     if query is None:
         return DisplayedQuery(name, detail)
     notes = [f"asked of {wording.prometheus_server(query.server)}"] if query.server else []

@@ -158,7 +158,7 @@ def test_a_429_holds_back_everybody(script: Script) -> None:
         first = pool.submit(read_web, api, 30.0)
         wait_until("the first read was refused", lambda: server.methods == ["GET"])
         # The answer may still be on its way to the client.
-        wait_until("the refusal has arrived", lambda: api.retrier.held)
+        wait_until("the refusal has arrived", lambda: api.retrier.is_held)
         with within(2.0):
             assert isinstance(read_web(api, 0.5), ReadFailure)
         assert isinstance(read_web(api, 30.0), Scale)

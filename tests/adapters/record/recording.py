@@ -73,7 +73,7 @@ def row_of(result: SyncResult, time: float) -> SyncRow:
 
 def decided(replicas: int = 3, seconds: float = 0.0, target: str = WEB) -> SyncRow:
     """Return a row with a decision of its own, so many seconds after BASE."""
-    timeline = Timeline(spec(external(average("10"))), replicas=replicas).at("0s", queue=30.0)
+    timeline = Timeline(spec(external(average("10"))), replicas=replicas).sync("0s", queue=30.0)
     return row_of(synced(timeline), BASE + seconds)._replace(target=target)
 
 

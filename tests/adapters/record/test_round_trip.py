@@ -35,7 +35,7 @@ def fill(writer: RecordWriter, memory: MemoryRecord) -> None:
     timeline = Timeline(spec(external(average("10"))), replicas=3)
     recorder = Recorder(writer)
     for number in range(240):
-        timeline.at(f"{number * 15}s", queue=30 + number % 7 + 40 * (number // 60 % 2))
+        timeline.sync(f"{number * 15}s", queue=30 + number % 7 + 40 * (number // 60 % 2))
         result = synced(timeline)
         if number == 0:
             recorder.configure([result.target], timeline.flags)

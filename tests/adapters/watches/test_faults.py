@@ -214,7 +214,7 @@ def test_a_429_to_a_list_holds_all_others_back(script: Script) -> None:
     busy = failure(429, "TooManyRequests", "slow down")
     server.autoscalers.lists[0] = Answer(busy.status, busy.body, {"Retry-After": "20"})
     with watching(api, [target("shop", "web")], pace=SLOW, synced=False):
-        eventually(lambda: api.retrier.held, bool, 15.0)
+        eventually(lambda: api.retrier.is_held, bool, 15.0)
 
 
 def test_a_server_that_ends_each_watch_at_once_is_not_hammered(watch: Watch) -> None:

@@ -29,8 +29,8 @@ def record(monkeypatch: pytest.MonkeyPatch) -> MemoryRecord:
     """Return the record of a target that goes from 3 up to 8 and is scaled by others."""
     kept, timeline = MemoryRecord(), Timeline(spec(QUEUE, maximum=20), replicas=3)
     for step, total in enumerate((30, 30, 80, 80)):
-        kept.keep_synced(timeline.at(f"{15 * step}s", queue=total))
-    kept.keep_synced(timeline.by_hand(12, "kubectl-scale").at("1m", queue=120))
+        kept.keep_synced(timeline.sync(f"{15 * step}s", queue=total))
+    kept.keep_synced(timeline.by_hand(12, "kubectl-scale").sync("1m", queue=120))
     monkeypatch.setattr(clock, "wall", lambda: BASE + 75.0)
     return kept
 
