@@ -123,7 +123,7 @@ def queries_of(config: Config, content: bytes | None = None) -> list[QueryToChec
         by_name["queries", name].append(other.query.key)
     named: dict[QueryKey, QueryToCheck] = {}
     for of, server, promql, place in _named(sources):
-        # One without a server is asked at that of each target.
+        # A query without a server is asked at the server of each target.
         keys = [key for key in by_name[of] if key.promql == promql and server in {None, key.server}]
         for key in keys or [QueryKey(server or "", promql)]:
             known = used.get(key, QueryToCheck(key, place))

@@ -193,7 +193,7 @@ def _of_zeros(place: Location, target: object) -> Iterator[Finding]:
     if _count(target, "paused", "replicas") == 0:
         zeros.append(("paused", "replicas"))
     for where in zeros:
-        place_of_idle = "in its place" if where[0] == "schedules" else "beside it"
+        place_of_idle = "in its place" if where[0] == "schedules" else "next to it"
         yield Finding(
             (*place, *where),
             "is 0, and the target's own minReplicas is not: once the state is lost it stays at "

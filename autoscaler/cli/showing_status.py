@@ -180,13 +180,13 @@ def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """Yield the line of a row; a first cell that is too long has a line of its own before it."""
     first, *others = cells
-    beside = _GAP.join(
+    rest = _GAP.join(
         cell.ljust(width) for cell, width in zip(others, widths[1:], strict=True)
     ).rstrip()
     if len(first) > widths[0]:
         yield first
         first = ""
-    yield f"{first.ljust(widths[0])}{_GAP}{beside}"
+    yield f"{first.ljust(widths[0])}{_GAP}{rest}"
 
 
 # -- agreement -----------------------------------------------------------------------------------

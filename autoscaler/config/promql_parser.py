@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 # -- tokens ---------------------------------------------------------------------------------------
 
-# A string that is never closed goes on to the end, so that no part of a text is read twice.
+# An unclosed string extends to the end, so that no part of a text is read twice.
 _TOKEN = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)|`[^`]*+(?:`|\Z))"""
     r"|(?P<blank>\#[^\n]*+|\s++)"

@@ -214,7 +214,7 @@ def _is_configuration(value: Value) -> bool:
         return False
     if not value or not KEYS.isdisjoint(value):
         return True
-    # Only what is nearly one of them: of another file nothing is to be quoted.
+    # Only similar keys: nothing of an unrelated file is quoted.
     return any(closest(key, KEYS, cutoff=0.85) is not None for key in list(value)[:100])
 
 

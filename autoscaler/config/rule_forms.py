@@ -210,7 +210,7 @@ def _unknown_server(key: str, fields: Fields, context: Context) -> str | None:
         return None
     if len(servers) > 1 or closest(name, servers) is not None:
         return suggestion(name, servers)
-    return f"there is none; {DEFAULT_SERVER} is the server at the top of `prometheus`"
+    return f"none; {DEFAULT_SERVER} is the server at the top of `prometheus`"
 
 
 def is_zero(query: object) -> bool:

@@ -203,7 +203,7 @@ SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
         Rule(
             "headersFiles",
             lambda prometheus, _: _signs_in_twice(prometheus),
-            "sets {} beside {}, which does so too, but a request has one Authorization "
+            "sets {} next to {}, which does so too, but a request has one Authorization "
             "header; keep one "
             "of them",
             form.implies(

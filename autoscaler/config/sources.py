@@ -114,7 +114,7 @@ def _matches(pattern: Path) -> _Files:
         if len(matches) > MOST_FILES:
             raise _ManyError
     looks = ((path, stat_of(path)) for path in matches)
-    # A link to nothing stays: it is to be reported when it is read, not passed over.
+    # A broken link stays: reading it reports the error.
     return {path: status for path, status in looks if status is not None or _is_there(path)}
 
 

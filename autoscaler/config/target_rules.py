@@ -169,7 +169,7 @@ def _unknown_cluster(key: str, target: Fields, context: Context) -> tuple[str, s
     if unknown is None:
         return None
     if not known:
-        return unknown, "there is none; leave it out, or write `clusters` in the main file"
+        return unknown, "none; leave it out, or write `clusters` in the main file"
     return unknown, suggestion(unknown, known)
 
 

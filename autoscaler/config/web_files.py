@@ -121,7 +121,7 @@ def tls_context(tls: WebTls) -> ssl.SSLContext:
     if tls.client_ca_file is not None:
         _check_certificates("clientCAFile", tls.client_ca_file)
         context.load_verify_locations(tls.client_ca_file)
-    # As in Go, and in all versions of Python: what is in the file is trusted, root or not.
+    # As in Go, and in all versions of Python: certificates in the file are trusted, root or not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_mode = _VERIFIED[tls.client_auth_type]

@@ -340,7 +340,7 @@ class Limit:
     policy: ScalingPolicy | None = None
     until: float | None = None
     unseen: float | None = None
-    # It follows from the rest of what is decided on, and older records have none.
+    # It follows from the other fields, and older records do not have it.
     start: int | None = field(default=None, compare=False)
 
 

@@ -304,7 +304,7 @@ def _hold_in_force(
     """Return the hold, the refill after one, and the history with the gap while it holds."""
     reading, before = context.observation.hold, history.extended.hold_gap
     longest, gap = max(context.observation.ranges or (), default=0.0), None
-    # What it tells of, as an exporter that is away, may have cost the samples of any range.
+    # Its cause, such as a missing exporter, may have cost samples of any range.
     if reading is not None and reading.holds:
         gap = tracker_of(context).opened(before, _HOLD_KEY)
     elif reading is not None and before is not None:

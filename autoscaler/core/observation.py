@@ -190,7 +190,7 @@ def why_held(reading: HoldReading) -> str:
     if not reading.series:
         return f"no scale-down in the first sync after {HOLD_QUERY} ended"
     more = f" and {reading.series - 1} more" if reading.series > 1 else ""
-    # Such as that of vector(1).
+    # Such as the series of vector(1).
     first = "a value without labels" if reading.first == "{}" else reading.first
     return f"no scale-down while {HOLD_QUERY} returns {first}{more}"
 

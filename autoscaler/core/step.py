@@ -53,7 +53,7 @@ def instants_of(due: float, now: float, period: float) -> tuple[float, float]:
     decided before that.  A later one is recorded as of its own instant minus that allowance.
     """
     if due > now + _EARLIEST_SECONDS:
-        due = now  # this is no jitter: the clock was set
+        due = now  # not jitter: the clock was set
     allowance = max(_ON_TIME_SECONDS, _ON_TIME_PART * period)
     return max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS)
 

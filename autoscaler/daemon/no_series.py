@@ -95,7 +95,7 @@ class NoSeriesReporter(Reporter):
             self._wake.clear()
             try:
                 self._look()
-            except Exception as error:  # noqa: BLE001 - scaling goes on without it
+            except Exception as error:  # noqa: BLE001 - scaling continues without it
                 self._fault(error)
 
     def _look(self) -> None:

@@ -94,7 +94,7 @@ class Reload:
         comparison = replace(compare(self.config, config), at_restart=waiting)
         try:
             self._apply(config)
-        except Exception as error:  # noqa: BLE001 - what runs goes on, whatever a reload meets
+        except Exception as error:  # noqa: BLE001 - a failed reload must not stop the daemon
             self._again_at = now + RETRY_SECONDS
             self._announcements.reload_impossible(error)
             return False

@@ -374,7 +374,7 @@ class Reporters(Reporter):
         for reporter in self._reporters if own is None else (*self._reporters, own):
             try:
                 reporter.report(result)
-            except Exception as error:  # noqa: BLE001 - scaling goes on without it
+            except Exception as error:  # noqa: BLE001 - scaling continues without it
                 self.fault(error)
 
     def fault(self, error: BaseException) -> None:

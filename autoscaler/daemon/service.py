@@ -242,7 +242,7 @@ class MainLoop:
             try:
                 for cluster in self._clusters.values():
                     cluster.caches.attend()
-            except Exception as error:  # noqa: BLE001 - else each later sync lists all anew
+            except Exception as error:  # noqa: BLE001 - otherwise each later sync lists everything again
                 self.telemetry.announcements.fault(error)
 
     def _reloads(self) -> bool:
@@ -278,7 +278,7 @@ class MainLoop:
         config = self.reload.config
         try:
             self._switch(config, at_once=False)
-        except Exception as error:  # noqa: BLE001 - what is connected goes on
+        except Exception as error:  # noqa: BLE001 - other clusters continue
             self.telemetry.announcements.fault(error)
 
     def _ask_rights(self, config: Config) -> None:
@@ -292,7 +292,7 @@ class MainLoop:
                     announcements.alike(sentence)
                 lacked = lacked_rights(apis, config, config.targets)
                 announcements.rights_lacked([right.sentence for right in lacked])
-            except Exception as error:  # noqa: BLE001 - scaling goes on without it
+            except Exception as error:  # noqa: BLE001 - scaling continues without it
                 announcements.fault(error)
 
         if not self._rights_asked.is_alive():

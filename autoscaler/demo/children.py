@@ -51,7 +51,7 @@ class Child:
         self._argv = list(argv)
 
     def __enter__(self) -> Self:
-        # The child goes on using the demo's folder, of which it has a part, even if that is killed.
+        # The child uses its part of the demo's folder even if the demo is killed.
         with self.log.open("wb") as output, hold_folder(self.log.parent.parent) as descriptor:
             self._process = subprocess.Popen(  # noqa: S603 - our own command line
                 self._argv,

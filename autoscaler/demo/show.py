@@ -67,7 +67,7 @@ def perform(options: DemoOptions) -> int:
     try:
         finished = _play(options, console, stop)
     except (DemoError, ConnectError) as error:
-        # Ctrl-C in a terminal also ends the child processes: that is no failure.
+        # Ctrl-C in a terminal also ends the child processes: not a failure.
         if not received:
             print(f"The demo stopped: {error}", file=sys.stderr)
             return 1

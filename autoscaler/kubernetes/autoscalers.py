@@ -221,7 +221,7 @@ def words_of(metadata: JsonObject) -> str:
     return f'{words} of {KEDA_KIND} "{keda}"' if keda else words
 
 
-# -- autoscaling/v2 as JSON -> `Hpa`; what is odd is left out --------------------------------------
+# -- autoscaling/v2 as JSON -> `Hpa`; invalid parts are left out -----------------------------------
 
 # The API server has checked and defaulted them; another program may have written the status.
 

@@ -285,7 +285,7 @@ def _read_kubeconfig(
     if not _is_url(url):
         # Not quoted: it may hold a password.
         right = "right is https://, a host and maybe a port"
-        raise ConnectError(f"{unusable}: the server of {of_cluster} is no URL; {right}")
+        raise ConnectError(f"{unusable}: the server of {of_cluster} is not a URL; {right}")
     user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
     plugin = user.get("exec")
     if isinstance(plugin, dict):
@@ -475,7 +475,7 @@ def _why_unusable(error: Exception, *, asks_elsewhere: bool) -> str:
 
 def _new_configuration(impersonation: tuple[tuple[str, str], ...] = ()) -> Configuration:
     configuration = Configuration()
-    configuration.impersonation = impersonation  # of ours: the client does not know it
+    configuration.impersonation = impersonation  # our own key: the client does not know it
     configuration.retries = False  # transport.retries does that, within the deadline
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = _SOCKET_OPTIONS

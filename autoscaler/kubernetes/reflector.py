@@ -213,7 +213,7 @@ class Reflector(Generic[CacheT]):
         try:
             thread.start()
         except RuntimeError:
-            # No thread can be started: this one goes on, and its traceback is logged later.
+            # No thread can be started: this one continues, and its traceback is logged later.
             run_later()
         else:
             self._thread = thread

@@ -180,7 +180,7 @@ class WatchStream:
         self._response = response
         self._until = until
         self._cancelled = threading.Event()
-        # A socket's time-out is that of each wait; bytes between two chunks may arrive one by one.
+        # A socket's time-out applies to each wait; bytes between two chunks may arrive one by one.
         self._timer = threading.Timer(until - clock.monotonic() + _GRACE_SECONDS, self._shut_down)
         self._timer.name = "watch-end"
         self._timer.daemon = True

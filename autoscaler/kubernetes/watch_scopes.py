@@ -103,7 +103,7 @@ class WatchScopes(Generic[CacheT]):
             self._of_all = self._begin(ALL)
         state = None if self._of_all is None else self._of_all.state
         self._one_by_one = self._of_all is None or self._of_all.refused
-        # While the watch of all is not ready, those of each go on.
+        # Until the watch of all namespaces is ready, the watches of each continue.
         still = frozenset() if state is WatchState.SYNCED else self._needed
         superfluous = self._of_each.keys() - still
         if self._one_by_one:
@@ -114,7 +114,7 @@ class WatchScopes(Generic[CacheT]):
         for namespace in superfluous:
             watch = self._of_each.pop(namespace)
             watch.end()
-            # If it is needed and refused again, that is said again.
+            # If it is needed and refused again, that is reported again.
             self._notes.forget(watch.cache.name)
             self._retired = [*(old for old in self._retired if old.alive), watch]
         if state is WatchState.REFUSED:

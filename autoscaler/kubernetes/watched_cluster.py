@@ -302,7 +302,7 @@ class WatchedCluster:
             self._ask(namespace, selector)
         return None
 
-    # -- what is watched -------------------------------------------------------------------
+    # -- watches ---------------------------------------------------------------------------
 
     def _watches_of(
         self, create: Callable[[str], CacheT], most: int, refusal_confirmed_after: float = 0.0

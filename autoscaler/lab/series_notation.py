@@ -73,7 +73,7 @@ def parse(text: str) -> tuple[Item, ...]:
     count = count_of(items)
     if count > MOST_SAMPLES:
         raise ValueError(
-            f"stands for {count:,} samples, the limit is {MOST_SAMPLES:,}: use a longer interval"
+            f"means {count:,} samples, the limit is {MOST_SAMPLES:,}: use a longer interval"
         )
     return items
 

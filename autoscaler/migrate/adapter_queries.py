@@ -377,7 +377,7 @@ def _written(
         _RuleWriter(candidate.rule, candidate.series, asked).write() for candidate in candidates
     ]
     first = parts[0]
-    # What is written apart for one HPA cannot stand beside what is written for all.
+    # A query written for one HPA cannot be combined with a query written for all.
     parts = [
         candidate
         for candidate in parts

@@ -220,7 +220,7 @@ def rules_in(fields: Fields) -> AdapterRules | None:
     for view in _views(fields):
         found.append(_rules(view))
         if fields.peek(*view.location[len(fields.location) :]) is not view.value:
-            view.refuse_the_rest()  # what stands in a text is not seen from outside of it
+            view.refuse_the_rest()  # variables inside a text are not visible outside
     return merged(found) if found else None
 
 

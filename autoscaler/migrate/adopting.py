@@ -102,7 +102,7 @@ def _review(moves: Sequence[Move], wishes: AdoptOptions, kubectl: str) -> None:
         problems = check(move, wishes)
         in_the_way = in_the_way or bool(problems)
         for line in shown(move, move.look(), problems, kubectl):
-            # Commands and differences are to be copied, and stay as they are.
+            # Commands and differences are copied by users, so they are not wrapped.
             (print if line.startswith(adoption_text.INDENT) else print_text)(line)
     if in_the_way:
         print_text("--execute does nothing as long as something is in the way")
@@ -239,8 +239,8 @@ def _take_away(move: Move, first: Other, wishes: AdoptOptions) -> int | None:
             return None
         if not is_same(other.autoscaler, first.autoscaler):
             raise CommandError(
-                f"{move.key}: {other} was edited or recreated meanwhile, and is not the one that "
-                f"was saved; {AGAIN}"
+                f"{move.key}: {other} was edited or recreated meanwhile, and is not the "
+                f"object that was saved; {AGAIN}"
             )
         failure = move.cluster.delete(other.autoscaler)
         # Each sync of an HPA changes it: that it was at rest holds no more then.

@@ -31,7 +31,7 @@ _LONGEST_NAME = 253
 _NOTHING = "  nothing to do"
 
 
-# -- how it stands ---------------------------------------------------------------------------------
+# -- state -----------------------------------------------------------------------------------------
 
 
 def situation_text(standing: Situation) -> str:
@@ -188,7 +188,7 @@ def notes_over(move: Move, standing: Situation) -> list[str]:
     notes, other = [], standing.other
     if other.is_there and standing.mode is not None:
         verdict = verdict_of(move.daemon, move.target.key)
-        # What is in the way is told already.
+        # Obstacles are already printed.
         notes += [] if verdict.agrees is False else [verdict.sentence]
         notes += verdict.differences
     if other.object is not None and other.is_there:

@@ -62,7 +62,7 @@ class _Layout:
 
     def _entry(self, key: str, value: object, location: Location, indent: str) -> Iterator[str]:
         head = as_yaml({key: None}).removesuffix(" null")
-        # A key that needs a line of its own, as a very long one, is no person's.
+        # No person writes a key so long that it needs its own line.
         nested = isinstance(value, dict | list) and value and not head.startswith("? ")
         if not nested:
             yield from (f"{indent}{line}" if line else "" for line in _plain(key, value))
@@ -84,12 +84,13 @@ class _Layout:
                 yield from _comment_lines(text, indent)
             flow = self._flow_item(item, place, indent)
             if flow is not None or not isinstance(item, dict) or not item:
-                yield f"{indent}- {as_flow(item) if flow is None else flow}"
+                text = as_flow(item) if flow is None else flow
+                yield f"{indent}- {text}"
                 continue
             mark = "- "
             for line in self.mapping(item, place, indent + _INDENT):
                 if mark == _INDENT or line.lstrip().startswith("#"):
-                    # What is said of the first key stands above the item.
+                    # The comment of the first key is written above the item.
                     yield line if mark == _INDENT else line.removeprefix(_INDENT)
                 else:
                     yield f"{indent}{mark}{line.removeprefix(indent + _INDENT)}"

@@ -50,7 +50,7 @@ _DEAD = (
 )
 _KEPT_IN_FILES = "its values are kept in files, and are not read"
 _NO_URL = (
-    f"no source names {{}}, so that {UNKNOWN_URL} stands there: write the URL of yours, or import "
+    f"no source names {{}}, so the URL is {UNKNOWN_URL}: write your URL, or import "
     "with --prometheus URL"
 )
 _NOT_ASKED = "no target asks this server: each names its own in `servers`"

@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, product
-from re import _parser  # type: ignore[attr-defined]  # the parse tree, of which typeshed has nothing
+from re import _parser  # type: ignore[attr-defined]  # typeshed does not have the parse tree
 from typing import Any, NamedTuple
 
 LONGEST = 1_000

@@ -85,7 +85,7 @@ def draft_of(fields: Fields, shared: SharedSettings, resolve: Resolve) -> Target
             draft.target[key] = value
     metrics: object = list(_metrics(reading))
     if not metrics and spec.peek("metrics") is not None:
-        metrics = spec.get("metrics")  # what is no list is refused, and told why
+        metrics = spec.get("metrics")  # other types are refused with a reason
     if metrics or metrics == {}:
         draft.target["metrics"] = metrics
     behavior = _behavior(reading)

@@ -286,7 +286,7 @@ class Lines:
         return manifest.before + self._last[1][(*manifest.at, *location)].line
 
 
-# -- those of a cluster ----------------------------------------------------------------------------
+# -- manifests of a cluster ------------------------------------------------------------------------
 
 
 _PAGE = 500

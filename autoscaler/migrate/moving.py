@@ -80,7 +80,7 @@ class ReplacedAutoscalers:
             return autoscalers
         scaled_objects = self._list(KEDA_KIND)
         if isinstance(scaled_objects, Failure):
-            # Without KEDA there are none; who may not list them may have none.
+            # Without KEDA, or without the right to list them, there are no ScaledObjects.
             if scaled_objects.status != _NOT_FOUND and any(
                 scaled_object_of(autoscaler["metadata"]) for autoscaler in autoscalers
             ):
@@ -415,7 +415,7 @@ class Move:
             names = " and ".join(map(named, several))
             raise CommandError(
                 f"{self.key}: {names} scale it at once; delete those that should not, and begin "
-                "again with the one that is left"
+                "again with the remaining one"
             )
         if of and (scaled_object is None or scaled_object["metadata"]["name"] != of):
             raise CommandError(

@@ -114,7 +114,7 @@ def open_to_write(
         held.callback(os.close, lock(directory, schema.lock))
         _refuse_special_files(path)
         if path.exists():
-            # Any other fault is told by what opens it next.
+            # Any other fault is reported when it is opened next.
             with suppress(sqlite3.DatabaseError), closing(_read_only(path)) as connection:
                 _refuse_newer(path, connection, schema)
         try:
@@ -258,7 +258,7 @@ def _expected(schema: Schema) -> frozenset[tuple[str, str, str]]:
 
 def _refuse_special_files(path: Path) -> None:
     """Raise NoFileError for a pipe, a socket or a device where SQLite would open a file."""
-    place = os.path.realpath(path)  # SQLite too has its files beside that
+    place = os.path.realpath(path)  # SQLite also keeps its files in this folder
     for end in _PARTS:
         file = Path(place + end)
         with suppress(FileNotFoundError):
@@ -372,7 +372,7 @@ class SqliteWorker(Generic[File]):
             with suppress(sqlite3.Error, OSError):
                 file.close()
 
-    # -- how it stands; for any thread -----------------------------------------------------------
+    # -- state; for any thread -------------------------------------------------------------------
 
     def report(self, *, ok: bool, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
         """Report how it stands, and count an error, if it is ``still`` so once no other reports."""

@@ -89,7 +89,7 @@ def _network_failure(cause: NetworkError, subject: str, host: str, within: str) 
     return sentence.format(subject=subject, host=host, reason=cause.reason, within=within)
 
 
-# -- an answer that is no success ----------------------------------------------------------------
+# -- an answer that is not a success -------------------------------------------------------------
 
 # What we say of error types of Prometheus' web/api/v1, whether they are of the moment, their kinds.
 _TYPES = {
@@ -106,7 +106,7 @@ _LONGEST_TEXT = 1000
 LONGEST_TYPE = 40
 _LONGEST_FOREIGN_TEXT = 160
 _LONGEST_PAGE = 8192
-# Each tag ends where another begins, and what is never closed goes on to the end: so no part of a
+# Each tag ends where another begins, and an unclosed tag extends to the end: so no part of a
 # page is read twice.
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)</title>", re.IGNORECASE)
 _UNSEEN = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL)
@@ -271,7 +271,7 @@ def warnings_of(subject: str, document: dict[str, object], redactor: Redactor) -
         raise misshapen(subject, "warnings is not a list")
     serious = [str(text) for text in warnings if not str(text).startswith(_INFO)]
     told = tuple(redactor.line(text, _LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
-    # So VictoriaMetrics' cluster warns when a storage node is away.
+    # VictoriaMetrics' cluster warns so when a storage node is unreachable.
     return (*told, "isPartial is true") if document.get("isPartial") is True else told
 
 

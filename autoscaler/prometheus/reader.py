@@ -206,7 +206,7 @@ class PrometheusReader:
             with send(request) as response:
                 answer.receive(response.raw, redactor, encoding=_ENCODING)
             ended = clock.monotonic()
-            # A login page with status 200 is no answer of Prometheus, and does not count as one.
+            # A login page with status 200 does not count as an answer of Prometheus.
             try:
                 document = self._parsed(answer, redactor, seconds)
             except QueryError:

@@ -69,7 +69,7 @@ def add_signature(request: PreparedRequest, signing: SigningKeys, redactor: Reda
     SigV4Auth(keys, _SERVICE, region).add_auth(signed)
     request.headers.update(signed.headers.items())
     authorization = str(signed.headers["Authorization"])
-    # The same for many requests: what is to be hidden of it is found out once.
+    # The same for many requests: secrets in it are searched once.
     redactor.remember(keys.token, _HEADER_OF_TOKEN)
     return redactor.also(authorization, authorization.rpartition("=")[2])
 

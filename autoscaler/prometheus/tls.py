@@ -135,7 +135,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     if tls.cert_file is not None:
         certificate, key = tls.cert_file, tls.key_file or tls.cert_file
-        # Without a password OpenSSL would ask the terminal for that of an encrypted key.
+        # Without a password OpenSSL would ask the terminal for the password of an encrypted key.
         with _query_errors("client certificate", f"{certificate} with key {key}"):
             context.load_cert_chain(certificate, key, password=lambda: "")
     return context

@@ -308,7 +308,7 @@ def _with_bound(again: _RepeatedDecision, which: str, replicas: int) -> Decision
     return again.decide(seen, spec=replace(again.spec, **own))
 
 
-# -- what is left out ----------------------------------------------------------------------------
+# -- removed inputs ------------------------------------------------------------------------------
 
 
 _Alternatives = Iterator[tuple[str, Decision, str]]

@@ -146,7 +146,7 @@ def values_of(label: str, answer: QueryResult, *, all_of_them: bool = True) -> s
     return f"{printable(label, _LONGEST)} is {shown}{more}"
 
 
-# -- why there is none ---------------------------------------------------------------------------
+# -- causes --------------------------------------------------------------------------------------
 
 Ask = Callable[[str], QueryResult | QueryFailure]
 """Asks one PromQL expression."""
@@ -171,7 +171,7 @@ def why_no_series(ask: Ask, promql: str, name: str = "") -> str:
     found: list[str] = []
     with suppress(_UnknownError):
         for sentence in _Investigation(ask, name).causes(promql):
-            found.append(sentence)  # noqa: PERF402 - what is known before a question fails stays
+            found.append(sentence)  # noqa: PERF402 - facts known before a question fails stay
     return printable("; ".join(found), _LONGEST_FINDING)
 
 

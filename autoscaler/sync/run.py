@@ -256,7 +256,7 @@ class SyncRun:
         breakers.note(key, now, down=down, in_shadow=step.decision.in_shadow)
         if not down:
             return step
-        # A hold of one server may end while another one is waited for: it is asked anew then.
+        # A hold of one server may end during the wait for another: then it is asked again.
         while waits := breakers.undecided(self.number, key, now):
             for server, future in waits.items():
                 if server not in self.awaited_servers:

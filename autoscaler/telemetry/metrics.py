@@ -250,7 +250,7 @@ class Metrics(Collector, Reporter):
         """
         try:
             encode, content_type = choose_encoder(accept)
-        except TypeError:  # of a version that is no number
+        except TypeError:  # of a version that is not a number
             encode, content_type = choose_encoder("")
         openmetrics = content_type.startswith(_OPENMETRICS)
         return content_type, self._parts(encode, openmetrics=openmetrics)

@@ -87,7 +87,7 @@ class _CuttableConnection(HTTPConnection):
             self.close()
 
     def request(self, *args: Any, **named: Any) -> None:
-        _set_socket(self.sock)  # that of an earlier request, if there is one
+        _set_socket(self.sock)  # the deadline of an earlier request, if any
         super().request(*args, **named)
 
     def _tunnel(self) -> None:

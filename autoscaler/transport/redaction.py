@@ -96,7 +96,7 @@ class Redaction:
         new = self._secrets
         if self._beside is not None:
             new -= self._beside._secrets  # noqa: SLF001 - its own class
-        # The name before a password is no secret.
+        # The name before a password is not a secret.
         own = {secret for secret in new if not any(secret.endswith(f":{p}") for p in self._secrets)}
         forms = (_without_blanks(form)[0] for secret in own for form in _forms(secret))
         texts = (form[:_LONGEST_IN_PIECES] for form in forms)

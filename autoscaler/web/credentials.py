@@ -149,7 +149,7 @@ class WebCredentials:
             hashed = users.get(name.decode())
         except ValueError:
             return Verdict.WRONG
-        # It stands for a right password, until its hash changes.
+        # It represents a correct password until its hash changes.
         known = b"\0".join((name, hashed or b"", password))
         digest = hmac.digest(self._key, known, hashlib.sha256)
         if digest in self._verified:

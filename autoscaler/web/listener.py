@@ -162,7 +162,7 @@ class _UvicornServer(uvicorn.Server):
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level=logging.CRITICAL,  # the application reports faults, the rest is no news
+            log_level=logging.CRITICAL,  # the application reports faults itself
             access_log=False,
             workers=1,
             proxy_headers=False,

@@ -66,8 +66,8 @@ def test_without_leader_election_no_leader_is_told(tmp_path: Path) -> None:
     ("cluster", "notice"),
     [
         ("eu", ""),
-        ("us", f"us is led by autoscaler-1_2e at {HOST}: this process stands by there."),
-        ("ap", "Nobody is known to lead ap: this process stands by there."),
+        ("us", f"us is led by autoscaler-1_2e at {HOST}: this process is its standby."),
+        ("ap", "No leader of ap is known: this process is its standby."),
     ],
 )
 def test_the_page_of_a_target_says_who_leads_its_cluster(
@@ -86,7 +86,7 @@ def test_who_leads_nothing_says_so_on_every_page(tmp_path: Path) -> None:
     shown = views(tmp_path, [replace(one, leading=False) for one in SHARED])
     for path in ("/", "/health", "/targets/a/b/c"):
         assert notices(shown, path) == (
-            "This process stands by in all clusters: others lead and write."
+            "This process is a standby in all clusters: other processes lead and write."
         )
         assert "/health#leadership" in ask(shown, path).page.links()
 
@@ -97,9 +97,9 @@ def test_who_leads_nothing_says_so_on_every_page(tmp_path: Path) -> None:
         (ClusterLeader("", leading=True, holder="a_1"), ""),
         (
             ClusterLeader("", leading=False, holder="a_1"),
-            "This process stands by: a_1 leads and writes.",
+            "This process is a standby: a_1 leads and writes.",
         ),
-        (ClusterLeader("", leading=False), "This process stands by: nobody is known to lead."),
+        (ClusterLeader("", leading=False), "This process is a standby: no leader is known."),
     ],
 )
 def test_the_only_cluster_has_no_name(tmp_path: Path, leader: ClusterLeader, notice: str) -> None:

@@ -112,7 +112,7 @@ def _pod_of(obj: KubeObject) -> KubeObject:
         "uid": meta(obj)["uid"],
         "controller": True,
     }
-    # As if a ReplicaSet stood between: what looks for a Deployment's pods goes by such names.
+    # As if a ReplicaSet existed: clients find a Deployment's pods by such names.
     name = f"{meta(obj)['name']}-{_OF_REPLICA_SETS}-{suffix}"
     named = {"name": name, "ownerReferences": [owner]}
     return {"metadata": {**meta(template), **named}, "spec": template.get("spec") or {}}

@@ -63,7 +63,7 @@ class _ApiHandler(BaseHTTPRequestHandler):
         self.server.connections.add(self.connection)
 
     def handle(self) -> None:
-        # A client that goes away in the middle is no fault of the server.
+        # A client that disconnects is not a fault of the server.
         with suppress(OSError):
             super().handle()
 

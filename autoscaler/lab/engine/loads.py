@@ -303,7 +303,7 @@ class QueueLoad(MetricLoad):
 
     @override
     def demand(self, reading: Reading) -> float | None:
-        # So many pods take out what comes in.
+        # This number of pods removes what arrives.
         return None if self._rate is None else self._rate / self.served_by_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:

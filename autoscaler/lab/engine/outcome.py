@@ -313,7 +313,7 @@ def demand_of(target: SimulatedTarget, step: Step) -> int | None:
         demand = load.demand(reading)
         if demand is None:
             return None
-        # What a sum of fractions is off by is no pod.
+        # The rounding error of a sum of fractions is not a pod.
         pods = math.ceil(round(demand, _DIGITS))
         most = pods if most is None or pods > most else most
     return most

@@ -70,7 +70,7 @@ class Scan:
     falls: int = 0
     several: tuple[int, int] | None = None
     """Where there first is more than one series, and how many; None if there never is."""
-    one: int | None = None
+    single: int | None = None
     """Where there first is just one."""
     others: bool = False
     """Whether there were series that do not count."""
@@ -93,7 +93,7 @@ def scan_of(
         scan.others |= len(matrix.series) < len(answer.series)
         if matrix.warnings:
             scan.partial[matrix.warnings[0]] += part.end - part.begin
-        # How many pods there are is no value of the metric.
+        # The number of pods is not a value of the metric.
         for series in (candidate for candidate in matrix.series if candidate.labels != PODS):
             _take(scan, series)
         _count_series(scan, matrix)
@@ -118,15 +118,15 @@ def _count_series(scan: Scan, matrix: Matrix) -> None:
     if scan.several is not None or not matrix.series:
         return
     if len(matrix.series) == 1:
-        scan.one = matrix.series[0].runs[0][0] if scan.one is None else scan.one
+        scan.single = matrix.series[0].runs[0][0] if scan.single is None else scan.single
         return
     counts: Counter[int] = Counter()
     for series in matrix.series:
         for begin, count in series.runs:
             counts.update(range(begin, begin + count))
     singles = [number for number, count in counts.items() if count == 1]
-    if singles and scan.one is None:
-        scan.one = min(singles)
+    if singles and scan.single is None:
+        scan.single = min(singles)
     first = min((number for number, count in counts.items() if count > 1), default=None)
     scan.several = None if first is None else (first, counts[first])
 
@@ -163,7 +163,9 @@ class ScannedQuery:
             yield f"gives NaN in {share} of its samples, which are gaps"
         if self.needs_one and scan.several is not None:
             at, count = scan.several
-            before = f"one series at {rfc3339(grid.instant(scan.one))}, and " if scan.one else ""
+            before = (
+                f"one series at {rfc3339(grid.instant(scan.single))}, and " if scan.single else ""
+            )
             yield (
                 f"gives {before}{count} series at {rfc3339(grid.instant(at))}: exactly one"
                 " is needed, and where there are several there is a gap"
@@ -362,7 +364,7 @@ def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
     return files
 
 
-# -- what is odd ---------------------------------------------------------------------------------
+# -- anomalies -------------------------------------------------------------------------------------
 
 
 def _scanned(

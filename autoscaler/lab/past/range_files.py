@@ -101,7 +101,7 @@ class RangeFiles:
         known = sorted(self._parts(key))
         at = begin
         while at < end:
-            # Of those that have this instant the one that goes on longest.
+            # The longest of the parts that contain this instant.
             having = [
                 answer_part for answer_part in known if answer_part.begin <= at < answer_part.end
             ]

@@ -214,7 +214,7 @@ def limits_of(step: Step) -> tuple[str, ...]:
 def _limits(decision: Decision) -> Iterator[str]:
     if decision.held_until is not None:
         yield REPLICAS_CONTESTED
-    if decision.zone is not Zone.UNKNOWN:  # where conditions are those of the sync before
+    if decision.zone is not Zone.UNKNOWN:  # where conditions are from the previous sync
         yield from (
             condition.reason for condition in decision.conditions if condition.reason in OWN_REASONS
         )

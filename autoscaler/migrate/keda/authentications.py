@@ -83,7 +83,7 @@ class Authentication:
                     secret_entry.peek(field) for field in ("parameter", "name", "key")
                 )
                 if isinstance(parameter, str) and isinstance(name, str) and isinstance(entry, str):
-                    # The names are part of a path: what Kubernetes refuses is no name here.
+                    # The names are part of a path: names that Kubernetes refuses are ignored.
                     is_valid = is_namespace(self._namespace) and is_object_name(name)
                     file, what = None, f"{kind} {self._namespace}/{name}"
                     if is_valid and is_data_key(entry):

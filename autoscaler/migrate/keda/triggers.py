@@ -279,7 +279,7 @@ def _number(metadata: Fields, texts: Mapping[str, str], key: str) -> int | float
 
 def _question(metadata: Fields, texts: Mapping[str, str]) -> _Question | None:
     """Read the query of a trigger; None where there is none, which is refused."""
-    # It is true unless something else is said.
+    # The default is true.
     nulls_are_zero = not is_false(texts.get("ignoreNullValues"))
     text = texts.get("query")
     if text is None:

@@ -117,7 +117,7 @@ class DirectoryRecord:
             last = (end, -1)
             if before is not None:
                 times = connection.execute("SELECT time FROM changes WHERE id = ?", (before,))
-                # The oldest go first: there is none before one that is gone.
+                # The oldest are deleted first: nothing is left before a deleted one.
                 last = min(last, (next(times, (-math.inf,))[0], before))
             bounds = (begin, *last, limit)
             within = "time >= ? AND (time, changes.id) < (?, ?)"

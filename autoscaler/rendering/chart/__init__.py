@@ -180,7 +180,7 @@ def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Char
     for timeline in (found.bounds, found.rules, found.removals):
         timeline.reverse()
     found.shades = [shade for those in shades.values() for shade in reversed(those)]
-    # A change by others was before that of the sync which found it.
+    # A change by another client happened before the sync that found it.
     marks = [*_merged(ours, least), *_merged(theirs, least)]
     found.marks = sorted(marks, key=lambda mark: (mark.time, mark.kind))
     return found

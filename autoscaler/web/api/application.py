@@ -81,7 +81,7 @@ def make(views: ShownViews) -> ASGIApp:
     _of_the_daemon(app, answer)
     _of_all_targets(app, answer)
     _of_a_target(app, answer, _TARGET, "", _key)
-    # With `clusters` the name of one stands before it.
+    # With `clusters` the cluster's name comes first.
     _of_a_target(app, answer, f"/clusters/{{cluster}}{_TARGET}", "cluster_", _key_in)
     once = cache(partial(_document, app))
 

@@ -136,7 +136,7 @@ def test_what_is_not_well_is_said_above(tmp_path: Path) -> None:
     views.health.report(Component.RELOAD, ok=False, message="line 3 is wrong")
     text = ask(views, "/").page.by_id("notices").text
     assert "line 3 is wrong" in text
-    assert "stands by" in text
+    assert "standby" in text
 
 
 def test_while_the_daemon_starts_it_says_so() -> None:

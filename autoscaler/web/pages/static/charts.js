@@ -1,4 +1,4 @@
-// Draws a target's chart and those of its metrics with uPlot.
+// Draws the charts of a target and its metrics with uPlot.
 
 /* global uPlot */
 
@@ -29,7 +29,7 @@ const PLAIN = ["before", "future"];
 const wordsOf = (kind) => kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 const shadeOf = (kind) => SHADES[kind] ?? { colour: "--shade-held", word: wordsOf(kind) };
 
-// A custom property gives its text only; a colour that is used gives what it comes to.
+// A custom property returns its text; a colour in use returns its computed value.
 export const colours = () => {
   const probe = document.createElement("span");
   document.body.append(probe);
@@ -78,7 +78,7 @@ const timeTicks = (_, splits, __, ___, step) => splits.map((one, index) => {
   return (isNewDay ? `${date(at).slice(5)} ` : "") + (step < 60 ? clock : clock.slice(0, 5));
 });
 
-// -- what lies below and above the lines -----------------------------------------------------
+// -- shades and marks ------------------------------------------------------------------------
 
 const hatch = (context, colour) => {
   const tile = document.createElement("canvas");
@@ -186,7 +186,7 @@ const withUser = (chart, user) => {
     if (!moving) user.pin(pointAt(event).at);
     moving = isDown = false;
   });
-  // All charts select together; what is asked for is that of the one that is dragged on.
+  // All charts select together; the chart under the pointer decides the period.
   return ({ left, width }) => {
     moving = isDown && width >= SMALLEST_DRAG;
     isDown = false;

@@ -1,4 +1,4 @@
-// A report of replays; it stands in one file with the scripts that it imports.
+// A report of replays; it is in one file with the scripts that it imports.
 
 import { colours, drawMarks, edge, faint, line, made } from "./charts.js";
 import { localize, shown } from "./times.js";

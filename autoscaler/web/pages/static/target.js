@@ -136,7 +136,7 @@ document.addEventListener("keydown", (event) => {
 // -- links to an instant ---------------------------------------------------------------------
 
 const followed = async (link) => {
-  // That of the present goes back to what goes on with the time.
+  // The link to the present returns to the live view.
   if (!link.search.includes("at=")) return letGo();
   const words = panel().contains(link) ? link.textContent : null;
   forget();
@@ -225,7 +225,7 @@ const user = {
   },
 };
 
-// The reader goes on pointing at the same instant.
+// The pointer stays at the same instant.
 const draw = async () => {
   document.getElementById("legend").replaceChildren(...(data === null ? [] : legendOf(data)));
   if (data === null || charts?.update(data) !== true) {
