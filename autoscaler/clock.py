@@ -18,7 +18,7 @@ def monotonic() -> float:
 
 
 def steady() -> float:
-    """Return seconds of a clock that cannot be set and goes on while the machine sleeps."""
+    """Return seconds of a clock that cannot be set and continues while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

@@ -94,7 +94,7 @@ def write_below(folder: Path, names: Sequence[str], content: bytes, *, force: bo
     """Write the file below a folder that some names lead to, for its owner alone; return its path.
 
     Folders are made as needed; no link below the folder is followed.  Without ``force`` the file
-    must not be there with another content.  Raises OSError, also for a name that is no plain name.
+    must not exist with another content.  Raises OSError, also for a name with a folder.
     """
     path = folder.joinpath(*names)
     for name in names:
@@ -170,7 +170,7 @@ def with_home(name: str) -> Path:
 
 
 def refuse_other_than_file(path: Path, mode: int) -> None:
-    """Raise NoFileError if ``mode`` is that of a pipe, a socket or a device."""
+    """Raise NoFileError if ``mode`` belongs to a pipe, a socket or a device."""
     kind = kind_of(mode)
     if kind is not None:
         raise NoFileError(path, kind)

@@ -50,7 +50,7 @@ _NICKNAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-"""What cron also takes, and the five fields that it stands for."""
+"""Other forms of cron, and the five fields that they mean."""
 
 _LONGEST_ZONE = 100
 """Characters; no zone has more, and a longer name is looked for as that many folders."""
@@ -162,7 +162,7 @@ def alternate(start: str, end: str) -> bool:
 
 
 def time_zone(name: str) -> ZoneInfo:
-    """Return a time zone by its IANA name.  Raises ValueError if there is none."""
+    """Return a time zone by its IANA name.  Raises ValueError for an unknown name."""
     if len(name) <= _LONGEST_ZONE:
         with suppress(ValueError, LookupError, OSError):
             return ZoneInfo(name)
@@ -173,7 +173,7 @@ class Cron:
     """The instants of a cron expression: minute, hour, day, month and day of the week.
 
     If both days are given, either is enough, as in cron.  Raises ValueError with a sentence for
-    what is no such expression, and for one that not every year has an instant of.
+    other texts, and for an expression that does not match in every year.
     """
 
     def __init__(self, expression: str, zone: ZoneInfo) -> None:
@@ -285,7 +285,7 @@ def _weekday(text: str) -> int:
 
 
 class _WindowState(NamedTuple):
-    """Whether a window is open from one instant until another, and how its end is told."""
+    """Whether a window is open from one instant until another, and its end in words."""
 
     since: float
     until: float

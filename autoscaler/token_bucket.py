@@ -18,7 +18,7 @@ class TokenBucket:
         self.left = self.most
 
     def take(self, now: float) -> bool:
-        """Take a token; return False if there is none."""
+        """Take a token; return False if the bucket is empty."""
         self._refill(now)
         if self.left < 1.0:
             return False

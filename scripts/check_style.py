@@ -22,7 +22,8 @@ PATTERNS = {
     r"\b(until|since|by|with) (when|whom)\b": "the time at which, the client that",
     r"\b(stands|stood|lies)\b": "is",
     r"\b(goes|go|going) on\b": "continues",
-    r"\b(is|are|has|have) none\b|(?<!there )\b(is|are) no (?!longer|more|less)": "is not a, has no",
+    r"\b(is|are|has|have) (?-i:none)\b": "is not a, has no",
+    r"(?<!there )\b(is|are) no (?!longer|more|less)": "is not a, has no",
     r"\b(anew|in vain|at hand)\b": "again; without result; available",
     r"\b(of ours|of theirs|is away|are away)\b": "our, their; is unreachable",
     r"\b(is|are) to (be|stay|go)\b|\bwould have had\b": "must, will; would change",
@@ -32,8 +33,8 @@ PATTERNS = {
 FILES = ("*.md", "docs/**/*.md", "config/**/*.yaml")
 CODE = ("autoscaler/**/*.py", "autoscaler/web/**/*.html", "autoscaler/web/**/*.js")
 """The files whose messages and comments are checked."""
-DOCSTRINGS: tuple[str, ...] = ()
-"""The files whose docstrings are checked, too."""
+DOCSTRINGS = ("autoscaler/[!lm]*/**/*.py",)
+"""The files whose docstrings are checked, too: not yet the packages `lab` and `migrate`."""
 NAMED: tuple[str, ...] = ("autoscaler/**/*.py",)
 """The files whose names are checked."""
 QUOTES = "docs/contributing/style.md"

@@ -42,7 +42,7 @@ _TIME = attrgetter("time")
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A sync of ours; ``why`` is why its count cannot be compared."""
+    """One of our syncs; ``why`` is the reason if its count cannot be compared."""
 
     time: float
     current: int | None

@@ -36,9 +36,9 @@ OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "
 
 
 class Counterpart(NamedTuple):
-    """How a target and an HPA match: the index of its metric for each of ours, and the differences.
+    """The match of a target and an HPA: for each metric its index in the HPA, and differences.
 
-    An index is None where the HPA lacks the metric.
+    An index is None if the HPA lacks the metric.
     """
 
     metrics: tuple[int | None, ...] = ()
@@ -77,7 +77,7 @@ def _bounds(spec: HorizontalPodAutoscalerSpec) -> Parts:
 
 
 def _matched(ours: Sequence[MetricSpec], theirs: Sequence[MetricSpec]) -> tuple[int | None, ...]:
-    """Match by what is measured; what is left, as KEDA's names of its own, by type and order."""
+    """Match metrics by what they measure; the rest, such as KEDA's own names, by type and order."""
     matched: list[int | None] = [None] * len(ours)
     for identity in (_measured, _type):
         free = {index: identity(spec) for index, spec in enumerate(theirs) if index not in matched}

@@ -18,7 +18,7 @@ from autoscaler.rendering import answers, wording
 from autoscaler.rendering.hpa import hpa_answer, undecided_text
 
 READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
-"""The verdicts on a target that is to go over."""
+"""The verdicts on a target before `adopt`."""
 _LEAST_SHARE = 0.001
 READY_SHARE = 0.95
 """The least agreement of a target that is ready.
@@ -131,7 +131,7 @@ def agreement_answer(
 ) -> answers.TargetAgreement:
     """Return the answer about a target from its recorded agreement and its HPA now.
 
-    ``kept`` is None if nothing is recorded; ``why`` is the reason if nothing can be recorded.
+    ``kept`` is None without a record; ``why`` is the reason if nothing can be recorded.
     """
     kept = kept or RecordedAgreement({})
     totals = kept.totals

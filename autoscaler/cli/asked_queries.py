@@ -1,4 +1,4 @@
-"""Which queries a configuration asks: where each stands, and what uses it."""
+"""The queries of a configuration: their places, and what uses them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class QueryUse:
 
 @dataclass(frozen=True, slots=True)
 class MetricUse(QueryUse):
-    """A metric that uses a query; ``default`` is that of a target without metrics.
+    """A metric that uses a query; ``default`` marks the metric of a target without metrics.
 
     ``number`` is its index in the target's spec; ``own`` is whether the query is in the metric.
     """
@@ -68,7 +68,7 @@ class ExtensionUse(QueryUse):
 
 @dataclass(frozen=True, slots=True)
 class QueryToCheck:
-    """One PromQL at one server, the first place where it stands, and what uses it."""
+    """One PromQL at one server, its first place, and what uses it."""
 
     key: QueryKey
     place: QueryPlace
@@ -160,7 +160,7 @@ def _named(
 
 
 def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[MetricUse, QueryPlace]]:
-    """Yield the use of each metric, and where its query stands if no name leads to it."""
+    """Yield the use of each metric, and the place of its query if it has no name."""
     for number, (metric, query) in enumerate(zip(target.spec.metrics, target.queries, strict=True)):
         location: Location = ("targets", index, "metrics", number)
         default = child(source.value, *location) is None
@@ -177,7 +177,7 @@ def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[Metri
 
 
 def _others(target: Target, source: Source, index: int) -> Iterator[tuple[ExtensionUse, str]]:
-    """Yield the uses of a target beside its metrics, and the names of their queries, if any."""
+    """Yield the other uses of a target, and the names of their queries, if any."""
     hold = None if target.hold is None else target.hold.query
     for key, what, query in (
         ("minReplicasQuery", "minReplicas", target.min_replicas_query),

@@ -42,7 +42,7 @@ def _of_ranges(asked: Iterable[QueryToCheck]) -> Iterator[Problem]:
 
 
 def _of_shared_servers(asked: Iterable[QueryToCheck], config: Config) -> Iterator[Problem]:
-    """Find what reads the series of several clusters beside one Prometheus as if of one."""
+    """Find queries that read the series of several clusters as if from one."""
     labels = {cluster.name: cluster.series_labels.items() for cluster in config.clusters or ()}
     names = {name for own in labels.values() for name, _ in own}
     asking: dict[str, set[str]] = defaultdict(set)
@@ -89,7 +89,7 @@ def _empty(place: Location, around: object, key: str) -> Iterator[Finding]:
 
 
 def _of_breaker(document: object, breaker: Breaker | None) -> Iterator[Finding]:
-    """Find a share of the fewest targets that is none: whatever goes down would trip it."""
+    """Find a breaker share that rounds to no target: any scale-down would trip it."""
     if breaker is None or child(document, "scaleDownBreaker") is None:
         return
     least = -(-100 // breaker.share)

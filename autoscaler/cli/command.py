@@ -87,7 +87,7 @@ class Command:
 def command(*examples: str) -> Callable[[Callable[..., int]], Command]:
     """Make a function a command, with examples of its arguments.
 
-    A parameter whose type is a dataclass stands for the options that are annotated in it.
+    A parameter whose type is a dataclass has the options that are annotated in it.
     """
     return lambda work: Command(work, examples)
 

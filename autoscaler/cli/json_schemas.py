@@ -27,7 +27,7 @@ INCLUDED = SchemaFile("autoscaler targets", IncludedFile, "autoscaler-targets.sc
 def json_schema(of: SchemaFile = CONFIGURATION) -> dict[str, JsonValue]:
     """Return the schema (draft 2020-12) of the main file, or of another one.
 
-    That of another one refers to the file of the main one's schema, which belongs beside it.
+    Other schemas refer to the main schema's file, which must be in the same folder.
     """
     tidied = _tidied(of.model.model_json_schema(schema_generator=_RuleSchemaGenerator))
     if not isinstance(tidied, dict):

@@ -63,7 +63,7 @@ def wrapped(text: str, width: int, first: str = "", others: str = _INDENT) -> li
 def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
     """Print lines, on a terminal wrapped between words; in a pipe each is one line, for grep.
 
-    The rest of an indented line that is wrapped is indented by so many blanks.
+    The rest of an indented line that is wrapped has this indentation.
     """
     if not sys.stdout.isatty():
         print(text)
@@ -93,13 +93,13 @@ def counts(current: int | None, desired: int | None, unknown: str) -> str:
 
 
 _MOST_NAMED = 10
-"""So many clusters of one leader are named."""
+"""The most clusters of one leader that are named."""
 
 
 def who_leads(leaders: Iterable[LeaderState], keys: Iterable[str] | None) -> Iterator[str]:
     """Yield a sentence for each process that leads clusters of some targets, or any if None.
 
-    Nothing is said of the only cluster, which has no name, while the daemon itself leads it.
+    The only cluster, without a name, is not mentioned while the daemon itself leads it.
     """
     clusters = None if keys is None else {TargetName.parse(key).cluster for key in keys}
     by_leader = defaultdict[str, list[str]](list)

@@ -58,7 +58,7 @@ def pause(
 ) -> int:
     """Pause the workloads that are named, print what was done, and return the exit code.
 
-    They are targets of ``config``, else those of the cluster itself.  ``only`` is the direction,
+    They are targets of ``config``, or of the cluster itself.  ``only`` is the direction,
     scale-down or scale-up; both if None.
     """
     until = None if seconds is None else rfc3339(clock.wall() + seconds)

@@ -67,7 +67,7 @@ def print_plan(
 ) -> int:
     """Plan the named targets, or all, and return the exit code.
 
-    ``daemon`` is the one whose histories are used; None means to look for one.
+    The histories of ``daemon`` are used; None means to look for a daemon.
     """
     config = load(file, namespace_or_anywhere)  # a plan needs no Lease
     keys = chosen(names, [target.key for target in config.targets])

@@ -1,4 +1,4 @@
-"""`autoscaler explain` and `autoscaler history`: what was decided at any time, and why."""
+"""`autoscaler explain` and `autoscaler history`: decisions of any time, and their reasons."""
 
 import json
 import sys
@@ -88,7 +88,7 @@ def _explanations(
 
 
 def _changes_since(source: DecisionSource, key: str, begin: float, end: float) -> list[float]:
-    """Return the instants of the changes in order, first that of what held at the begin."""
+    """Return the instants of the changes in order, first the one in force at the begin."""
     changes = source.changes([key], begin, end + _AFTER, _MOST_EXPLAINED).changes
     instants = [change.time for change in reversed(changes)]
     return instants if instants and instants[0] <= begin else [begin, *instants]
@@ -151,7 +151,7 @@ def print_history(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Print at most so many changes of the named targets, or of all, the first one first."""
+    """Print at most ``limit`` changes of the named targets, or of all, the first one first."""
     now = clock.wall()
     begin, end = times.instant(since, now), times.last_of(times.instant(until, now))
     if begin > end:

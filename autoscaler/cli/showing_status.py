@@ -40,7 +40,7 @@ _AGES = (
 """As kubectl's (duration.HumanDuration of apimachinery): a unit, the number of it from which on it
 is used, the number below which a smaller unit is added, and that unit."""
 _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
-"""So many disagreements of a target are printed."""
+"""The most disagreements of a target that are printed."""
 
 
 def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -> int:
@@ -91,7 +91,7 @@ def what_is_not_ok(report: TargetList) -> Iterator[str]:
 def lines_for_terminal(report: TargetList, width: int) -> Iterator[str]:
     """Yield the lines of a table of at most ``width`` characters, if no word is longer.
 
-    Metrics that do not fit beside the counts are below them, indented, as is the reason why a
+    Metrics that do not fit next to the counts are below them, indented, like the reason why a
     target does not have the count that its metrics ask for.
     """
     rows = [_cells(target, report.time) for target in report.targets]
@@ -133,7 +133,7 @@ def age(seconds: float) -> str:
 
 
 def _needs_reason(state: TargetState) -> bool:
-    """Return whether it is told why a target stands as it does; to be in shadow is no problem."""
+    """Return whether the reason of a target's state is shown; shadow is not a problem."""
     is_well = state.state in {State.OK, State.SHADOW, State.CONTROLLED} and not _other_count(state)
     return not is_well or state.current_replicas != state.desired_replicas
 

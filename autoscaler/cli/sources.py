@@ -202,7 +202,7 @@ class DirectorySource:
         return False
 
     def standings(self) -> TargetList:
-        """Return how all targets stood last."""
+        """Return the last state of all targets."""
         return recorded_targets(self.record)
 
     def targets(self) -> Sequence[str]:
@@ -245,7 +245,7 @@ _A = TypeVar("_A", bound=AnswerModel)
 
 
 class DaemonSource:
-    """Asks a running daemon; ``why`` it is asked stands before the sentence that nobody listens."""
+    """Asks a running daemon; ``why`` precedes the message that no daemon listens."""
 
     def __init__(self, daemon: Daemon, why: str = "") -> None:
         self.name = str(daemon)
@@ -261,11 +261,11 @@ class DaemonSource:
         return [target.target for target in self.standings().targets]
 
     def target(self, key: str) -> TargetDetail | None:
-        """Return a target with the configuration that is in force; None if it is none there."""
+        """Return a target with the configuration in force; None for an unknown target."""
         return self._read(TargetDetail, path_of_target(key))
 
     def health(self) -> DaemonHealth:
-        """Return how the daemon itself stands."""
+        """Return the state of the daemon itself."""
         return self._answer(DaemonHealth, "/health")
 
     def explanation(self, target: str, at: float) -> Explanation | None:

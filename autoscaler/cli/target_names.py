@@ -89,7 +89,7 @@ def _offered(options: Mapping[str, object]) -> Sequence[str]:
 def complete(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of the targets that begin with ``incomplete``.
 
-    They are those of the file after ``-c``, else those that are recorded, for a command that reads
+    They come from the file after ``-c``, or from the record, for a command that reads
     the record.  A name is the key if the short form is ambiguous, or does not match.
     Returns none if the file or the record cannot be read.
     """

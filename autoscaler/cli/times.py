@@ -1,6 +1,6 @@
 """Instants as people say them, in the local zone: `10m ago`, `03:12`, `yesterday 18:00`, ISO 8601.
 
-All of them have passed: what is asked for is in the record.
+All of them are in the past, since they select parts of the record.
 """
 
 import re
@@ -58,7 +58,7 @@ def localized(text: str, near: float, today: float | None = None) -> str:
     """Return a sentence with the instants in it, which are in UTC, in the local zone.
 
     Those without a date are those that are nearest to ``near``.  Dates are written where they are
-    not that of ``today``, by default of ``near``.  Both are Unix seconds.
+    not the date of ``today``, by default of ``near``.  Both are Unix seconds.
     """
     here = _local(near if today is None else today).date()
 

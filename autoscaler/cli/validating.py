@@ -94,7 +94,7 @@ def _standard_input() -> bytes:
 
 
 def _access_warnings(settings: KubernetesSettings) -> list[str]:
-    """Return the warnings about the kubeconfig that `run` would use; none if there is none."""
+    """Return the warnings about the kubeconfig that `run` would use, if any."""
     try:
         server = endpoint_of(settings)
     except ConnectError:
@@ -117,7 +117,7 @@ def ask_every_query(config: Config, content: bytes | None, *, strict: bool = Fal
     """Ask the Prometheus servers of a valid configuration, and return the exit code.
 
     It is 2 if a query is refused, or if it is ``strict`` and there is a warning, 1 if one has no
-    answer, else 0.  ``content`` is that of the main file if it is standard input.
+    answer, else 0.  ``content`` is the main file's if it is standard input.
     """
     asked = queries_of(config, content)
     report = _Report(clock.wall())
@@ -261,7 +261,7 @@ def _empty(query: QueryToCheck, why: str) -> str:
 def duplicates(name: str, labels: Sequence[str]) -> tuple[str, str]:
     """Return a query for the number of containers with several series, and one for such series.
 
-    Series of a container that a newer one has replaced are none of them.
+    Series of a replaced container do not count.
     """
     by, starts = ", ".join(labels), f"{STARTS}{{{CONTAINERS}}}"
     replaced = f"{starts} <= on ({by}) group_left () (max by ({by}) ({starts}) - 1)"

@@ -1,4 +1,4 @@
-"""YAML -> what is to be scaled, and how; or every mistake in it, at once."""
+"""YAML -> targets and settings, or all errors at once."""
 
 from autoscaler.config.conversion import to_core
 from autoscaler.config.fields import Address

@@ -34,7 +34,7 @@ CONTAINERS = 'container!="", container!="POD"'
 
 
 def usage_once(usage: str, labels: Sequence[str], matchers: str = CONTAINERS) -> str:
-    """Return a query for the usage of each container, that of its newest series by start time.
+    """Return a query for the usage of each container, from its newest series by start time.
 
     cAdvisor reports a container that was restarted under the cgroups of the dead and of the new one
     for minutes.  A container has several series, too, if its kubelet is scraped twice, if a replica
@@ -93,7 +93,7 @@ class Queries:
     resources: Mapping[str, model.QueryModel]
     """`resourceQueries` of the document, which replace built-in ones."""
     resources_of: Mapping[str, Mapping[str, model.QueryModel]]
-    """Those of `prometheus.servers`, which replace both."""
+    """The queries of `prometheus.servers`, which replace both."""
     cluster_labels: tuple[str, ...] = ()
     """The names of `seriesLabels` of all clusters."""
     _made: dict[tuple[bool, str, str | None, Labels], Query] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Queries:
     ) -> Query:
         """Return the query of a metric, which asks the target's ``server`` unless it names one.
 
-        Of its answer count the series with the ``labels`` of the target's cluster; those of an
+        Series of the answer count if they have the ``labels`` of the target's cluster; series of an
         External metric are selected by the metric alone.
         """
         source = metric.source
@@ -163,7 +163,7 @@ def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query
 
 
 def core_name(server: str | None) -> str:
-    """Return the name of a server in the core: that of the default one is empty."""
+    """Return the name of a server in the core; the default server's name is empty."""
     return "" if server is None or server == DEFAULT_SERVER else server
 
 

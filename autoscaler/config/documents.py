@@ -73,7 +73,7 @@ MOST_VALUES = 2_500_000
 """The keys and values that all files may hold; 20,000 targets of 25 lines have 2.4 million."""
 
 MOST_OF_A_PART = 200_000
-"""Those of one target, and of each key at the top of a file: a part is checked in one piece."""
+"""The values of one target, and of each top-level key: a part is checked in one piece."""
 
 MOST_MEMORY = 72 * 2**20
 """Bytes of the keys and values of all files; 10,000 targets of 25 lines take 59 million.  What is
@@ -97,7 +97,7 @@ _OF_AN_ENTRY = 160
 """The bytes that a distinct text takes in the tables of those that were read, about."""
 
 MOST_ALIASED = 2_000_000
-"""Those that aliases may stand for, of which a short line can stand for any number."""
+"""The values that aliases may repeat; a short line can repeat any number of values."""
 
 _NULL = {"", "~", "null", "Null", "NULL"}
 _TRUE = {form for word in ("true", "yes", "on") for form in (word, word.title(), word.upper())}
@@ -161,7 +161,7 @@ class Tally:
         raise TooMuchError(message, line_of(event))
 
     def add_alias(self, values: int, event: Event) -> None:
-        """Count the values that an alias stands for.  Raises TooMuchError."""
+        """Count the values that an alias repeats.  Raises TooMuchError."""
         self.aliased += values
         if self.aliased > MOST_ALIASED:
             message = f"aliases (*) stand for more than {MOST_ALIASED:,} keys and values"
@@ -381,7 +381,7 @@ class _Builder:
         return result
 
     def _key(self, event: Event) -> str | None:
-        """Return a mapping's key; None, and a fault, for what is no text."""
+        """Return a mapping's key; None, with a fault, for a key that is not a string."""
         value = self._node(event)
         if isinstance(value, str):
             return value

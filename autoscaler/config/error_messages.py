@@ -1,4 +1,4 @@
-"""pydantic's errors -> sentences of ours that say what would be right."""
+"""Translates errors of pydantic to messages with the correct form."""
 
 import difflib
 import functools
@@ -46,7 +46,7 @@ _MOST_SPELT = 4
 """Keys of a mapping that are all listed where it is something else."""
 
 _MOST_LISTED = 8
-"""Keys that are listed beside the one that was probably meant."""
+"""The most keys that are listed next to the probable one."""
 
 _LONGEST_COMPARED = 253
 """Characters of a name that may have been meant for another; Kubernetes' have no more."""

@@ -410,7 +410,7 @@ Url = Annotated[
     str, AfterValidator(_url), matching(rf"^https?://{_HOST_PATTERN}(:[0-9]{{1,5}})?(/[^\s?#]*)?$")
 ]
 HOSTNAME = "{hostname}"
-"""What stands for the name of the host in the address that others reach us at."""
+"""The placeholder for the host name in the URL at which other processes reach this one."""
 
 
 def _external_url(text: str) -> str:

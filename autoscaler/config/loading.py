@@ -47,11 +47,11 @@ _MANIFESTS = {"kind", "spec"}
 """One of these has every manifest that is reported, and no target."""
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""Where Kubernetes writes it, beside the service account's token."""
+"""The file next to the service account's token, written by Kubernetes."""
 
 
 ANYWHERE = "default"
-"""Stands for the namespace of the pod where a file is only looked at, outside of one."""
+"""Replaces the pod's namespace where a file is only checked, outside of a pod."""
 
 
 def pod_namespace(file: Path = _NAMESPACE_FILE) -> str | None:
@@ -91,7 +91,7 @@ def load(
 ) -> Config:
     """Read and check a configuration file and the files that it includes.
 
-    ``namespace`` returns that of the pod that we run in; ``content`` is what the file holds, where
+    ``namespace`` returns the pod's namespace; ``content`` is the content of the file, where
     it was read already and ``path`` only names it; ``part`` returns what of its document is the
     configuration.  Without ``uses_files`` the secrets and certificates that it names need not be
     there.  Raises ConfigError with every problem of every

@@ -45,7 +45,7 @@ class Model(BaseModel):
             field.description = " ".join(field.description.split()) if field.description else None
 
     def as_core(self, kind: type[Core]) -> Core:
-        """Return a dataclass of the core, made of those of our fields that it has as well."""
+        """Return a dataclass of the core, made of the fields that both have."""
         names = _in_both(kind, type(self))  # type: ignore[arg-type] # a class has a hash
         values = ((name, convert, getattr(self, name)) for name, convert in names)
         return kind(**{name: v if v is None else convert(v) for name, convert, v in values})
@@ -140,7 +140,7 @@ class InnerModel(NamedTuple):
     """tuple for a list, dict for a mapping by name, None for one model."""
 
     def values(self, around: object) -> Iterator[tuple[Location, object]]:
-        """Yield the values at the key and their places; a wrong shape, which is told, has none."""
+        """Yield the values at the key and their places; a wrong shape has no values."""
         value = child(around, self.key)
         if self.many is None:
             yield (self.key,), value

@@ -38,18 +38,18 @@ _MOST_PLAIN = 10_000
 """The distinct texts that are kept as they are written."""
 
 _SHORT = 500
-"""So many entries are looked through each time; of more it is remembered where they begin."""
+"""The entries of a scan; of longer lists the places of later entries are remembered."""
 
 
 class Place(NamedTuple):
-    """Where a value stands: its line (from 1), and a plain scalar's text where it is another."""
+    """The place of a value: its line (from 1), and the text of a plain scalar if it differs."""
 
     line: int
     plain: str | None = None
 
 
 class Places:
-    """Where each part of a text's first document stands, in 16 bytes.  Raises yaml.YAMLError."""
+    """The place of each part of a text's first document, in 16 bytes.  Raises yaml.YAMLError."""
 
     def __init__(self, text: str | bytes) -> None:
         # One row for each entry of a list or a mapping, in their order, with all within it behind.
@@ -99,7 +99,7 @@ class Places:
             self._ends[row] = len(self._lines)
 
     def _written(self, event: Event) -> str | None:
-        """Return a plain text that stands for a value that would be shown otherwise."""
+        """Return the plain text of a value that would be shown differently."""
         if not isinstance(event, ScalarEvent) or not event.implicit[0]:
             return None
         text: str = event.value
@@ -129,10 +129,10 @@ class Places:
 
 
 MOST_PROBLEMS = 100
-"""As many are reported, those of each kind first: more are not fixed at once."""
+"""The most reported problems, one of each kind first: nobody fixes more at once."""
 
 MOST_LOOKED_AT = 20_000
-"""So many are looked for, so that those of one kind in every target do not hide the others."""
+"""The most collected problems, so that one kind in every target does not hide others."""
 
 _POSITION = re.compile(r"\[[0-9]+\]")
 _NAMED = re.compile(r"^(queries|resourceQueries)(\.[^.\[]+|\[\".*?\"\])")
@@ -142,8 +142,8 @@ _MOST_CHARACTERS = 2000
 class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up.
 
-    ``meant`` are the places where an unknown key was probably meant to stand, ``missing`` those any
-    of which would have fixed the fault.
+    ``meant`` are the probable places of an unknown key, ``missing`` the places of keys
+    that would fix the fault.
     """
 
     location: Location
@@ -166,8 +166,8 @@ def below(location: Location, finding: Finding) -> Finding:
 class Problem:
     """One fault of a configuration, in a sentence that says what would be right.
 
-    ``line`` counts from 1 and is None where there is no text to count in; ``value`` is the
-    faulty value, shortened, and None where there is none or where it may be a secret.
+    ``line`` counts from 1 and is None without a text; ``value`` is the
+    faulty value, shortened, and None if it is missing or may be a secret.
     """
 
     file: str
@@ -226,7 +226,7 @@ _SHOWN_OF_PROMETHEUS: tuple[Location, ...] = (
     ("tls", "insecureSkipVerify"),
     ("tls", "serverName"),
 )
-"""Of a server the values that are no secret, and no address."""
+"""The values of a server that are neither secrets nor URLs."""
 
 
 def one_per_place(findings: Iterable[Finding]) -> list[Finding]:

@@ -144,7 +144,7 @@ class SigV4Settings(Model):
 
 
 class GoogleIamSettings(Model):
-    """A token of Google; without a file that of the application default credentials."""
+    """A token of Google; without a file, of the application default credentials."""
 
     credentials_file: FilePath | None = None
     """The key of a service account, or another file of credentials, JSON; read again for each
@@ -159,7 +159,7 @@ class ManagedIdentitySettings(Model):
 
 
 class WorkloadIdentitySettings(Model):
-    """The Kubernetes service account; what is not set here Azure's webhook has set."""
+    """The Kubernetes service account; Azure's webhook sets the keys that are not set here."""
 
     client_id: Text | None = None
     """Default: AZURE_CLIENT_ID."""

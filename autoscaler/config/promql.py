@@ -29,7 +29,7 @@ _PART = re.compile(rf"({_NUMBER})(ms|[smhdwy])")
 UNKNOWN_RANGE = 300.0
 """The seconds of a range that is not understood, and of one that is left out in MetricsQL."""
 _OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
-"""Functions that look at the end of their range only: what was lost before makes no difference."""
+"""Functions that use the end of their range only: samples lost before do not matter."""
 _OF_A_RANGE = re.compile(
     r"(?:rate|increase|delta|deriv|changes|resets|predict_linear|holt_winters|rollup|integrate"
     r"|double_exponential_smoothing|lag|lifetime)(?:_\w+)?|\w+_over_time"

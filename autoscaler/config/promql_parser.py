@@ -43,7 +43,7 @@ class PromqlToken(NamedTuple):
 
     @property
     def plain(self) -> str:
-        """The text, that of a string without its quotes."""
+        """The text; of a string, without its quotes."""
         return unquoted(self.text) if self.kind == "string" else self.text
 
 
@@ -388,7 +388,7 @@ class _PromqlParser:
         return node
 
     def _range(self) -> str:
-        """Return what stands in brackets that are open, of a subquery without its step."""
+        """Return the text in open brackets; of a subquery, without its step."""
         begin = self._at
         while self._peek().text not in {"]", ""}:
             self._at += 1

@@ -53,7 +53,7 @@ class Source:
 
     @cached_property
     def places(self) -> Places:
-        """Where every value stands; found out only where something is wrong."""
+        """The place of every value; computed only if there is a problem."""
         return Places(self.text)
 
     def name_of(self, location: Location) -> str:
@@ -88,9 +88,9 @@ class _Faults(list[tuple[Location, Problem]]):
 
 
 class Reading:
-    """Reads files one after another; ``problems`` are those of their text, in order.
+    """Reads files one after another; ``problems`` are the problems of their text, in order.
 
-    Nothing is quoted from a file that has none of the keys of a configuration.  ``digests`` are
+    Nothing is quoted from a file without any key of a configuration.  ``digests`` are
     of each content, by absolute path; None where it could not be read.
     """
 
@@ -209,7 +209,7 @@ def digest(content: bytes) -> str:
 
 
 def _is_configuration(value: Value) -> bool:
-    """Return whether a document is meant as one of ours, by its keys at the top."""
+    """Return whether a document is meant as a configuration, by its top-level keys."""
     if not isinstance(value, dict) or _looks_like_manifest(value):
         return False
     if not value or not KEYS.isdisjoint(value):
@@ -224,7 +224,7 @@ def _looks_like_manifest(value: dict[str, Value]) -> bool:
 
 
 def _what_it_is(value: Value, of_what: str) -> str:
-    """Say what a document is that is none of ours; nothing of a text and of an unknown list."""
+    """Describe a document that is not a configuration; empty for a text or an unknown list."""
     if isinstance(value, list) and value and _is_target(value[0]):
         return "this is a list of targets: write them under the key `targets`"
     if value is None:
@@ -250,7 +250,7 @@ _MOST_KINDS = 5
 
 
 def kind_of(value: Mapping[str, Value]) -> str:
-    """Return the kind of a manifest; empty for what is none."""
+    """Return the kind of a manifest; empty for other documents."""
     kind, spec = value.get("kind"), value.get("spec")
     if isinstance(value.get("apiVersion"), str) and isinstance(kind, str):
         return kind if _KIND.fullmatch(kind) else ""
@@ -271,9 +271,9 @@ def within(value: Value, location: Location = ()) -> Iterator[tuple[Location, Va
 
 
 def described(value: Value, location: Location) -> tuple[Location, str] | None:
-    """Say of manifests what they are and what converts them; None for what is no manifest.
+    """Describe manifests and what converts them; None for other documents.
 
-    ``location`` is where the value stands among the targets, empty for a file.
+    ``location`` is the place of the value among the targets, empty for a file.
     """
     instead_of = "a target" if location else "a configuration of autoscaler"
     found = [(at, mapping) for at, mapping in within(value, location) if isinstance(mapping, dict)]

@@ -57,7 +57,7 @@ class Rule:
     schema: Schema = field(default_factory=dict)
     """The same for the mapping as JSON Schema, as far as that can say it."""
     fixed_by: Sequence[str] = ()
-    """Paths in the mapping any of which would have fixed the fault."""
+    """Paths in the mapping any that would fix the fault."""
     shown: bool = False
     """Whether the finding shows the value at the place."""
 
@@ -68,7 +68,7 @@ _TYPES: dict[str, type] = {"array": list, "null": NoneType, "object": Mapping}
 def accepts(schema: Any, value: Any) -> bool:
     """Return whether a value fits a schema, of the keywords that the rules are written in.
 
-    A type stands before the other keywords, which look at such values only.
+    A type precedes the other keywords, which apply to values of this type.
     """
     if "if" in schema:
         return not accepts(schema["if"], value) or accepts(schema["then"], value)
@@ -191,7 +191,7 @@ def repeated_name(around: Fields, key: str) -> object:
 
 
 def unknown_name(source: Fields, names: Collection[str] | None) -> str | None:
-    """Return which names there are, where that of a source without a query of its own is none."""
+    """Return the known names; a source without its own query has no name."""
     name = source.get("name")
     if names is None or not isinstance(name, str) or source.get("query") is not None:
         return None

@@ -90,7 +90,7 @@ class PrometheusServers(PrometheusSettings):
 
 
 class KubernetesSettings(Model):
-    """Which cluster: by default the one that we run in, else the environment's kubeconfig."""
+    """The cluster: by default the one of the daemon's pod, or of the environment's kubeconfig."""
 
     kubeconfig: FilePath | None = None
     """A kubeconfig file. Default: in-cluster, else the environment's."""
@@ -109,26 +109,26 @@ class ClusterSettings(KubernetesSettings):
     kubeconfig: FilePath | None = None
     """A kubeconfig file. Default: the environment's."""
     in_cluster: OrDefault[bool] = False
-    """Whether it is the one that we run in."""
+    """Whether it is the cluster of the daemon's pod."""
     allow_exec: OrDefault[bool] = False
     """Whether its kubeconfig may run programs (exec, auth-provider) and name files outside of its
     folder: whoever writes it can then do what the daemon's user can."""
     series_labels: OrDefault[dict[LabelName, Text]] = Field(default_factory=dict)
-    """The labels by which its series are told from those of others in a Prometheus that has
+    """The labels that distinguish its series from the series of others in a Prometheus that has
     several. Default: none are needed."""
     prometheus: Text | None = None
-    """A key of `prometheus.servers`, or default: what is asked for its targets where these name no
+    """A key of `prometheus.servers`, or default: the server of its targets where these name no
     server. Default: default."""
 
 
 class LeaderElection(Model):
-    """Of several daemons with one Lease, the one that holds it writes; the others stand by."""
+    """Of several daemons with one Lease, the holder writes; the others are standbys."""
 
     enabled: OrDefault[bool] = False
     """Whether to write only while holding the Lease."""
     # In a `Config` it is empty only where the election is not enabled.
     namespace: OrDefault[DnsLabel] = ""
-    """The namespace of the Lease. Default: that of the daemon's pod."""
+    """The namespace of the Lease. Default: the namespace of the daemon's pod."""
     name: OrDefault[DnsSubdomain] = "autoscaler"
     """The name of the Lease."""
     identity: Text | None = None
@@ -153,9 +153,9 @@ class ScaleDownBreaker(Model):
     )
     """More than this share of the targets that read from one server trips it."""
     min_targets: OrDefault[PositiveCount] = _BREAKER.min_targets
-    """It watches the servers that at least so many targets read from."""
+    """It watches the servers that at least this number of targets read from."""
     hold: OrDefault[HoldTime] = seconds(_BREAKER.hold)
-    """How long nothing goes down, 1m to 12h; scale-ups go on."""
+    """How long nothing scales down, 1m to 12h; scale-ups continue."""
 
 
 class Record(Model):
@@ -242,7 +242,7 @@ class Settings(Model):
     web: OrDefault[WebSettings] = Field(default_factory=WebSettings)
     """Where the pages and the API are, and who may read them."""
     events: OrDefault[bool] = True
-    """Whether what happens to a workload is told as Kubernetes Events on it."""
+    """Whether Kubernetes Events report the decisions on a workload."""
     per_target_metrics: OrDefault[bool] = True
     """Whether the metrics page has series for each target."""
     leader_election: OrDefault[LeaderElection] = Field(default_factory=LeaderElection)
@@ -261,7 +261,7 @@ class Settings(Model):
 
     @property
     def web_url(self) -> str | None:
-        """The URL by which this machine reaches them; None where there is none to know."""
+        """The URL at which this machine reaches them; None if unknown."""
         address = self.web_listen
         if address is None or not address.port:
             return None
@@ -269,7 +269,7 @@ class Settings(Model):
 
     @property
     def breaker(self) -> Breaker | None:
-        """The scale-down breaker; None where there is none."""
+        """The scale-down breaker, if configured."""
         breaker = self.scale_down_breaker
         return None if breaker is None else breaker.as_core(Breaker)
 
@@ -327,7 +327,7 @@ class Sources:
     digests: Mapping[Path, str | None]
     """Of each file's content, the main file first; None for what could not be read."""
     include: tuple[Path, ...] = ()
-    """The names and patterns of `include`, which may come to match other files."""
+    """The names and patterns of `include`, which may match other files later."""
     unusable: tuple[Path, ...] = ()
     """Among the files: what the configuration names, as for a secret, and was refused for."""
 

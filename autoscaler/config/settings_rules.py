@@ -27,7 +27,7 @@ from autoscaler.config.settings import (
 )
 
 SIGN_IN = ("bearerTokenFile", "basicAuth", "oauth2", "sigv4", "googleIam", "azuread")
-"""The ways to sign in to a Prometheus, of which a connection has one."""
+"""The ways to sign in to a Prometheus; a connection has one."""
 _AUTHORIZATION = "^[Aa][Uu][Tt][Hh][Oo][Rr][Ii][Zz][Aa][Tt][Ii][Oo][Nn]$"
 _NO_AUTHORIZATION: JsonValue = {"propertyNames": {"not": {"pattern": _AUTHORIZATION}}}
 _EXTRAS = (("sigv4", "botocore"), ("googleIam", "google.auth"), ("azuread", "azure.identity"))
@@ -82,7 +82,7 @@ def _sent_twice(prometheus: Fields) -> str | None:
 
 
 def _signs_in_twice(prometheus: Fields) -> tuple[str, str] | None:
-    """Return the Authorization of `headersFiles`, and the way to sign in beside it."""
+    """Return the Authorization of `headersFiles`, and the other way to sign in."""
     way = next((key for key in SIGN_IN if form.given(prometheus, key)), None)
     names = _names(prometheus, "headersFiles")
     own = next((name for name in names if name.lower() == "authorization"), None)
@@ -106,7 +106,7 @@ def _is_installed(module: str) -> bool:
 
 
 def _web_fault(top: Fields) -> str | None:
-    """Say what of `web` does not go with the address, which may be that of `listen`."""
+    """Report the keys of `web` that do not fit the address, which may come from `listen`."""
     web, listen = top.get("web"), _address(top.get("listen", str(LISTEN)))
     if not isinstance(web, Mapping):
         return None

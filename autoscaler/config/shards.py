@@ -1,4 +1,4 @@
-"""Shards: daemons of one configuration, each of which serves some clusters or namespaces.
+"""Shards: daemons of one configuration; each serves some clusters or namespaces.
 
 A place is the cluster of a target where the configuration has `clusters`, else its namespace; it is
 the first part of the target's name.
@@ -50,7 +50,7 @@ class Shard(NamedTuple):
 
 @lru_cache(16_384)
 def owner(place: str, shards: int) -> int:
-    """Return which of so many ``shards`` serves a place, by rendezvous hashing.
+    """Return which of the ``shards`` serves a place, by rendezvous hashing.
 
     All processes agree, and another number of them moves no place that need not move.
     """

@@ -26,7 +26,7 @@ _Files: TypeAlias = dict[Path, os.stat_result | None]
 
 
 class _ManyError(ValueError):
-    """A pattern stands for more files than are looked at."""
+    """A pattern matches more files than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
 
 
 def folder_of(pattern: Path) -> Path | None:
-    """Return the folder that a pattern begins with; None for a name, which is no pattern."""
+    """Return the folder that a pattern begins with; None for a plain name."""
     parts = pattern.parts
     first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), None)
     return None if first is None else Path(*parts[:first])
@@ -195,7 +195,7 @@ def unusable_files(document: object, folder: Path) -> Iterator[NamedFile]:
 def named_files(
     value: object, model: type[BaseModel], location: Location = ()
 ) -> Iterator[tuple[Location, str | Path]]:
-    """Yield what stands in a document, or in a dump of a model, where the type is FilePath."""
+    """Yield the values of type FilePath in a document, or in a dump of a model."""
     own, inner = _keys_to_files(model)
     for key in own:
         name = child(value, key)

@@ -92,7 +92,7 @@ class QueryModel(BoundQueryModel):
 
 @dataclass(frozen=True)
 class _PromqlShorthand:
-    """Takes PromQL alone for the mapping with `query`; ``keys`` are those of the mapping."""
+    """Accepts PromQL in place of the mapping with `query`; ``keys`` are the mapping's."""
 
     keys: str
 
@@ -284,7 +284,7 @@ class MetricSpec(Model):
 
 
 class HPAScalingPolicy(Model):
-    """One rate limit: at most so many pods, or percent of the pods, within a period."""
+    """One rate limit: a number of pods, or a percentage of the pods, within a period."""
 
     core: ClassVar = spec.ScalingPolicy
 
@@ -325,7 +325,7 @@ class HPAScalingRules(Model):
 
     stabilization_window_seconds: WindowSeconds | None = Field(default=None, description=_WINDOW)
     select_policy: OrDefault[Literal["Max", "Min", "Disabled"]] = "Max"
-    """Which policy counts: the one that allows most (Max) or least (Min); Disabled forbids this
+    """The policy that counts: the largest change (Max) or the smallest (Min); Disabled forbids this
     direction."""
     policies: OrDefault[Policies] = Field(default_factory=_policies_down, description=_POLICIES)
     tolerance: ToleranceQuantity | None = None
@@ -340,7 +340,7 @@ class HPAScaleUpRules(HPAScalingRules):
 
 
 class HorizontalPodAutoscalerBehavior(Model):
-    """Both directions; what is left out is completed with the HPA's defaults."""
+    """Both directions; missing keys have the HPA's defaults."""
 
     core: ClassVar = spec.Behavior
 
@@ -438,7 +438,7 @@ class PausedReplicas(Model):
 
 
 def _paused(value: object, handler: ValidatorFunctionWrapHandler) -> object:
-    """Choose the form by hand, so that a mistake is told of one form only."""
+    """Choose the form by hand, so that an error is reported for one form only."""
     if isinstance(value, Mapping):
         return PausedReplicas.model_validate(value)
     if isinstance(value, bool) or value in ("scaleDown", "scaleUp"):
@@ -460,7 +460,7 @@ class UndecidedModel(Model):
     type: Text | None = None
     """The type of its trigger, if it is of one."""
     why: Text
-    """What is to be done about it."""
+    """The action that fixes it."""
 
 
 Undecided = Annotated[
@@ -502,7 +502,7 @@ class TargetModel(HorizontalPodAutoscalerSpec):
     cluster: DnsLabel | None = None
     """The name of one of `clusters`. Default: where there is only one, that."""
     clusters: Annotated[Items[DnsLabel], Field(min_length=1)] | None = None
-    """Names of several, each of which has such a workload: one target each, equal but for the
+    """Names of several clusters that have such a workload: one target each, equal but for the
     cluster."""
     namespace: DnsLabel
     """The namespace of the workload."""
@@ -511,10 +511,10 @@ class TargetModel(HorizontalPodAutoscalerSpec):
     """The time from one decision on this target to the next, 1s to 1h. Default: the document's
     syncPeriod."""
     server: Text | None = None
-    """A key of `prometheus.servers`, or default: what is asked by those of the target's queries
+    """A key of `prometheus.servers`, or default: the server of the target's queries
     that name no server. Default: default."""
     mode: OrDefault[Literal["live", "shadow"]] = "live"
-    """live, or shadow: everything is decided and nothing written, beside the HPA that does."""
+    """live, or shadow: everything is decided and nothing written, next to the HPA that writes."""
     idle: IdleModel | None = None
     """To few or no replicas while no metric is active, and back."""
     fallback: FallbackModel | None = None

@@ -37,7 +37,7 @@ def as_written(target: Target) -> Parts:
 
 
 def written(target: Target, *, complete: bool = True) -> Parts:
-    """Return the same with what is off; a ``complete`` one has all of queries, beside metrics."""
+    """Return the same without keys that are off; ``complete`` has all queries, next to metrics."""
     spec, extensions = target.spec, parts_of(target.extensions)
     extensions |= {"pause": _paused(target.extensions.pause)}
     del extensions["activations"]
@@ -118,7 +118,7 @@ def _paused(pause: Pause | None) -> object:
 
 
 def _query(query: Query, *, complete: bool) -> Parts:
-    """Return the query of a metric; a window that is written stands for a range too."""
+    """Return the query of a metric; a written window also sets the range."""
     is_range = query.range_seconds != range_of(query.promql, unknown=math.inf)
     window = (query.window != _USUAL.window or is_range) and not query.assumes_range
     return _answer(query, complete=complete) | {

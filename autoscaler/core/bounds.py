@@ -1,4 +1,4 @@
-"""The bounds in force: the target's own, those of open schedules, those of queries (8.2)."""
+"""The bounds in force: of the target, of open schedules and of queries (8.2)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import DecisionContext
 
 KNOWN_SECONDS = 300.0
-"""So long the last value of a bound's query counts while the query has none."""
+"""How long the last value of a bound's query is used while the query has no value, in seconds."""
 
 MIN_QUERY, MAX_QUERY = "minReplicasQuery", "maxReplicasQuery"
 

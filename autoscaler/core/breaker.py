@@ -40,7 +40,7 @@ class Trip:
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """How the breaker of one server stands; it does not trip before ``released_until``."""
+    """The state of the breaker of one server; it does not trip before ``released_until``."""
 
     trip: Trip | None = None
     released_until: Instant | None = None

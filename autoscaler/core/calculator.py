@@ -1,4 +1,4 @@
-"""The replica calculator: the proposal of each metric, and that of them all (semantics 2, 3)."""
+"""The replica calculator: the proposal of each metric and of all metrics (semantics 2, 3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -206,9 +206,9 @@ class _Measure:
 def propose_per_pod(
     metric: MetricSpec, samples: Mapping[str, Sample], context: MetricContext
 ) -> Calculation | str:
-    """Compute the proposal of a per-pod metric, or return a sentence that says why there is none.
+    """Compute the proposal of a per-pod metric; return a sentence if it cannot be computed.
 
-    Samples of other pods than those of the context count in some of the steps.
+    Samples of pods that are not in the context count in some of the steps.
     """
     if not context.pods:
         return "no pods match the scale's selector"
@@ -322,7 +322,7 @@ def group_pods(
 
 
 def _initializing(pod: Pod, sample: Sample, flags: Flags, now: float) -> Unready | None:
-    """Return why the cpu usage of a pod may be that of its start; None if it counts."""
+    """Return why the CPU usage of a pod may come from its start; None if it counts."""
     if pod.ready is None or pod.start_time is None:
         return Unready(pod.name, UnreadyRule.NO_STATUS)
     # An absent lastTransitionTime is Go's zero time, which is before every other.
@@ -427,7 +427,7 @@ def request_of(requests: PodRequests, resource: str, container: str | None) -> i
 
 
 def _pod_level_request(requests: PodRequests, resource: str) -> int | str:
-    """Return the pod-level request, else the aggregate, in which a container may have none.
+    """Return the pod-level request, or the sum of the containers, which may lack requests.
 
     The aggregate is the scheduler's, without pod overhead (semantics 6.3): the larger of all
     containers and sidecars, and of each init container with the sidecars before it.

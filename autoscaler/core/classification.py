@@ -32,11 +32,11 @@ from autoscaler.core.text import printable
 from autoscaler.core.writes import SkippedWrite, WriteFailure, WriteOutcome
 
 MISSING_BOUND, MISSING_HOLD = "MissingBound", "MissingHold"
-"""The queries of bounds, and that of the hold, have no answer that counts."""
+"""The query of a bound, or of the hold, has no valid answer."""
 
 
 class Mark(IntFlag):
-    """What is so of a decision besides its counts; the values are those in the record's file."""
+    """The facts of a decision apart from its counts; the record stores these values."""
 
     WRITTEN = auto()
     """We changed the count."""
@@ -49,7 +49,7 @@ class Mark(IntFlag):
     part in that cannot.
     """
     FALLBACK = auto()
-    """A fallback stands for a metric."""
+    """A fallback replaces a metric."""
     PAUSED = auto()
     """Somebody paused it, or one direction of it."""
     IDLE = auto()
@@ -63,7 +63,7 @@ class Mark(IntFlag):
     BREAKER = auto()
     """The scale-down breaker holds it."""
     CONTROLLED = auto()
-    """Another autoscaler controls it: decided beside that, and never written."""
+    """Another autoscaler controls the target: decided, and never written."""
     CONTESTED = auto()
     """Others undo our changes, and nothing is written for a while."""
     DISABLED = auto()
@@ -120,7 +120,7 @@ class Restraint(Enum):
 
 
 class Failure(NamedTuple):
-    """What failed: the HPA's reason or one of ours, and a sentence."""
+    """A failure: a reason of the HPA or of this project, and a message."""
 
     reason: str
     message: str

@@ -1,6 +1,6 @@
 """Others that change the count, and what follows from it (semantics 7.4 to 7.6, 8.10).
 
-A target in shadow, by `mode: shadow` or beside another autoscaler, is decided and never written:
+A target in shadow (`mode: shadow`, or controlled by another autoscaler) is never written:
 it follows whoever writes its count.
 """
 
@@ -27,8 +27,8 @@ def note_changes(
 ) -> tuple[History, ForeignChange | None]:
     """Compare the scale with the last known count, by the table of semantics 7.4.
 
-    A change under our field manager is a write of another instance of ours if it is the object's
-    only change since the last read; of several only the sum is known, and none counts as ours.
+    A change under our field manager is a write of another instance if it is the object's
+    only change since the last read; of several changes only the sum is known: none counts as ours.
     If we were the sole writer, it is one by an autoscaler with another Lease.
     """
     now, observation = context.now, context.observation
@@ -73,7 +73,7 @@ def _changed_by_others(
 
 
 def contested_until(context: DecisionContext, contention: Contention) -> float | None:
-    """Return until when reversals hold the target; None if they do not (semantics 7.5)."""
+    """Return the end of the hold after reversals, in Unix seconds; None without one (7.5)."""
     most, status = context.flags.hold_after_reversals, context.status
     last = contention.reversals[-most:]
     if most == 0 or len(last) < most or last[-1] - last[0] >= HOLD_SECONDS:
@@ -118,10 +118,10 @@ def handed_over(
 
 
 def followed(context: DecisionContext, history: History, scale: Scale) -> History:
-    """Take a change of the count for a write of ours, so that the policies count it.
+    """Treat a change of the count as our write, so that the policies count it.
 
     It counts from the last sync, which found the old count, or else from now.  What a person sets
-    is none, as in the HPA.  Of several changes only the sum is known.
+    does not count, as in the HPA.  Of several changes only the sum is known.
     """
     observation = context.observation
     before, current = history.contention.known, scale.spec_replicas

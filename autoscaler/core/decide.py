@@ -1,6 +1,6 @@
-"""One decision: the HPA's stages of `reconcile`, and around them what a target has besides.
+"""One decision: the stages of the HPA in `reconcile`, and the extensions around them.
 
-`guards` has what a target may have besides its spec (semantics 8), `contention` and `gaps` what may
+`guards` has the extensions (semantics 8), `contention` and `gaps` the events that may
 have happened since the last sync (7), `missing_data` what a gap is answered with (7.2, 8.4).  A
 target passes only through the files of what it has.
 """
@@ -117,7 +117,7 @@ def _since_last_sync(
 ) -> tuple[History, ForeignChange | None, bool]:
     """Settle a pending write, and note what others changed (semantics 7.4, 7.5, 7.7).
 
-    Returns the history, a change by others, and whether another instance of ours may have gone up.
+    Returns the history, a change by another client, and whether another instance may have scaled.
     """
     observation, status = context.observation, context.status
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
@@ -229,7 +229,7 @@ def _results(
 def _counted(
     results: tuple[MetricResult, ...], guards: Guards, pods: Sequence[Pod]
 ) -> tuple[MetricResult, ...]:
-    """Return the results without those of metrics that have no pods, since the target sleeps."""
+    """Return the results; an idle target has no pods, so results of pod metrics are left out."""
     if pods or guards.idle is None or not guards.idle.asleep:
         return results
     return tuple(result for result in results if not result.metric.of_pods)
@@ -347,7 +347,7 @@ def _decision_of(
 def _saturated(
     limit: Limit | None, extended: ExtensionHistory, now: float
 ) -> tuple[Saturation | None, ExtensionHistory]:
-    """Return by how much a limit permits less than is wanted, and since when (semantics 8.6)."""
+    """Return how many replicas a limit withholds, and the start of it (semantics 8.6)."""
     since, saturation = extended.saturated_since, None
     if limit is not None and limit.before > limit.after:
         begun = now if since is None else since

@@ -1,4 +1,4 @@
-"""The record of one decision: what was read, the result of each stage, and the reasons."""
+"""The record of one decision: its inputs, the result of each stage, and the reasons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class PodGroups:
 class MetricValueStatus:
     """`MetricValueStatus`: values in milli-units, the utilization in percent.
 
-    ``average_request``, of which that is a percentage, is no field of the API.
+    ``average_request``, the base of the percentage, is not a field of the API.
     """
 
     value: int | None = None
@@ -83,7 +83,7 @@ class MetricValueStatus:
 
     @property
     def number(self) -> int | None:
-        """The one that an HPA compares with its target: the percentage, else milli-units."""
+        """The number that an HPA compares with its target: the percentage, or milli-units."""
         if self.average_utilization is not None:
             return self.average_utilization
         return self.value if self.average_value is None else self.average_value
@@ -242,7 +242,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class IdleStatus:
-    """How the target stands with its `idle` rule (semantics 8.3).
+    """The state of the target's `idle` rule (semantics 8.3).
 
     It is ``active`` if a metric is active or unknown, and may go idle at ``until`` if none is
     before.  It is ``asleep`` at `Idle.replicas` or less, and ``kept_awake`` by a minimum of a
@@ -259,7 +259,7 @@ class IdleStatus:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """So many more replicas are wanted than bounds or policies permit, and why (semantics 8.6)."""
+    """The replicas that bounds or policies withhold, and why (semantics 8.6)."""
 
     missing: int
     since: float
@@ -312,7 +312,7 @@ SCALE_UP_LIMIT, SCALE_DOWN_LIMIT = "ScaleUpLimit", "ScaleDownLimit"
 @quick
 @dataclass(frozen=True, slots=True)
 class Stabilization:
-    """The result of stabilization (see 4.1, 4.2, 7.2); what holds the count, and until when."""
+    """The result of stabilization (4.1, 4.2, 7.2): the recommendation that applies, and its end."""
 
     before: int
     after: int
@@ -329,7 +329,7 @@ class Limit:
 
     Where it changes the count, ``allowed`` is the count at the limit, ``policy`` what sets it (None
     for a bound), and ``until`` when the policies permit more.  ``start`` is the count at the start
-    of the policy's period, of which it permits its percentage.  Until ``unseen`` other instances of
+    of the policy's period, the base of its percentage.  Until ``unseen`` other instances of
     ours may have written, so that the policy permits no change (semantics 7.4).
     """
 
@@ -349,7 +349,7 @@ class Limit:
 class RulesOutcome:
     """What the rules of a zone make of one sync; `Decision` has fields of the same names.
 
-    ``recommendations`` are those of the history with the one of this sync; None if it has none.
+    ``recommendations`` are the history's, with the one of this sync; None without a history.
     """
 
     zone: Zone
@@ -413,7 +413,7 @@ class Decision:
     """Whether the API server has accepted the write; set by `settle`."""
     foreign: ForeignChange | None = None
     held_until: float | None = None
-    """Until when nothing is written, since others reversed our writes (semantics 7.5)."""
+    """The time until which nothing is written after reversals (semantics 7.5), in Unix seconds."""
     bounds: Bounds | None = None
     """The bounds in force with their origin; None if the target has only fixed ones."""
     pause: Pause | None = None
@@ -444,7 +444,7 @@ class Decision:
 
     @property
     def in_shadow(self) -> bool:
-        """Whether it is never written: by `mode: shadow`, or beside another autoscaler."""
+        """Whether it is never written: `mode: shadow`, or controlled by another autoscaler."""
         return self.shadow or self.controller != ""
 
     @property
@@ -454,7 +454,7 @@ class Decision:
 
     @property
     def refill(self) -> Refill | None:
-        """The refill that ends last; None if there is none."""
+        """The refill that ends last; None without one."""
         return last_refill(self.metrics, self.hold_refill)
 
     @property
@@ -474,7 +474,7 @@ class Decision:
 
 
 def last_refill(metrics: Sequence[MetricResult], hold_refill: Refill | None) -> Refill | None:
-    """Return the refill of metrics, or after a hold, that ends last; None if there is none."""
+    """Return the refill of a metric or after a hold that ends last; None without one."""
     refills = [result.refill for result in metrics if result.refill is not None]
     if hold_refill is not None:
         refills.append(hold_refill)

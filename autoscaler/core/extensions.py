@@ -86,8 +86,8 @@ class Extensions:
     """The extensions of one target.
 
     ``activations`` are in the order of ``spec.metrics``, in milli-units and parts of them: a metric
-    is active above its value; an empty tuple stands for zeros.  A switch has
-    as metadata the heading and the words of the page, shown where it is not as by default.
+    is active above its value; an empty tuple means zeros.  A switch has
+    as metadata its heading and words on the page, which shows it unless it has its default.
     """
 
     idle: Idle | None = None

@@ -18,8 +18,8 @@ from autoscaler.core.status import DecisionContext, keys_in
 from autoscaler.core.target import Target
 
 _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
-"""A server that is back answers from old samples until its first scrape: 5 s and one interval,
-of which a useful range has at least four.
+"""A restarted server answers from old samples until its first scrape: 5 s and one interval,
+and a useful range has at least four intervals.
 """
 
 _MISSED_AFTER_PERIODS = 1.5
@@ -35,9 +35,9 @@ GapKey = tuple[str, str]
 def by_keys(history: History, metrics: Sequence[MetricSpec], keys: Sequence[str]) -> History:
     """Return a history by the keys that the metrics have now.
 
-    A key that the history does not know may be that of a metric that had another one: it takes over
+    A key that the history does not know may belong to a metric whose key changed: it takes over
     the gaps of metrics that are gone, so that no edit shortens what follows a gap.  Its failures in
-    a row are counted anew, so that no fallback comes early.
+    a row are counted from 0, so that no fallback applies early.
     """
     if history.metric_keys == keys:
         return history
@@ -76,7 +76,7 @@ def _longer(gap: ReadingGap, other: ReadingGap) -> ReadingGap:
 class GapTracker:
     """Opens and closes the gaps of one sync; a gap matters if it exceeds the tolerance.
 
-    ``stamp`` is that of the sync.  ``last_reading`` is when the last good reading may have been,
+    ``stamp`` is the steady time of the sync.  ``last_reading`` is the latest possible good reading,
     or UNKNOWN.  ``tolerance`` is the part by which a reading may be too low.
     """
 
@@ -199,7 +199,7 @@ def track_pods(
     range_seconds: float,
     tracker: GapTracker,
 ) -> tuple[History, Sequence[ReadingGap]]:
-    """Return the history with the gaps of a metric's pods, and those of the pods that refill."""
+    """Return the history with the gaps of a metric's pods, and the gaps that still refill."""
     groups = result.groups
     if groups is None or not (groups.missing or history.gaps):
         return history, ()

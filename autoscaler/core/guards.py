@@ -1,7 +1,7 @@
-"""What a target has besides its spec, as it stands at one instant, and what that prevents.
+"""The extensions of a target at one instant, and what they prevent.
 
 `bounds` and `idling` have files of their own; pauses and `holdScaleDownQuery` are here.  A target
-that has none of these (semantics 8) passes through neither.
+without extensions (semantics 8) passes through neither.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def guards_of(context: DecisionContext, history: History) -> tuple[Guards, Histo
 def _controller_of(observation: Observation, history: History) -> tuple[str, str]:
     """Return the other autoscaler that controls the target, and why that cannot be checked now.
 
-    If it cannot, the last known one stands, also after a restart (semantics 7.6).
+    If it cannot, the last known one applies, also after a restart (semantics 7.6).
     """
     seen = observation.controller
     if isinstance(observation.scale, ReadFailure):

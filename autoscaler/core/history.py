@@ -59,7 +59,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class ScaleEvent:
-    """A rescale of ours: by how many replicas, and when (semantics 4.4).
+    """A rescale by this autoscaler: the change of replicas, and its time (semantics 4.4).
 
     The next event may reuse the slot of an ``outdated`` one.  A rescale by another instance of
     ours happened between ``earliest`` and ``time``.
@@ -90,7 +90,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """Writes of the scale, of which the next read of the scale shows the outcome (semantics 7.7).
+    """Writes of the scale whose outcome the next read of the scale shows (semantics 7.7).
 
     They replace the same ``resource_version``, so that at most one of them lands: ``after``, the
     last, or one of the ``others``.  ``time`` is the stamp of the first.
@@ -205,7 +205,7 @@ class History:
     desired_replicas: Replicas = 0
     last_scale_time: Instant | None = None
     zeroed_by_us: bool = False
-    """Whether the target is at zero by a write of ours."""
+    """Whether our write scaled the target to zero."""
     pending: PendingWrite | None = None
     contention: Contention = Contention()
     unobserved: bool = False
@@ -213,7 +213,7 @@ class History:
     gaps: tuple[ReadingGap, ...] = ()
     """The metrics and pods that have a gap, or had one recently."""
     unseen: Instant | None = None
-    """Until this instant other instances of ours may have written unseen (semantics 7.4)."""
+    """Until this instant other instances may have written unseen (semantics 7.4)."""
     controller: str = ""
     """The other autoscaler that controlled the target when that was last known; empty for none."""
     taken: bool = False
@@ -242,7 +242,7 @@ def shifted(value: T, seconds: float) -> T:
 
 @cache
 def _mover(hint: Any) -> Callable[[Any, float], Any] | None:
-    """Return what moves the instants within a value of a type; None where it has none."""
+    """Return the function that shifts the instants in a value of a type; None without instants."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return add if isinstance(args[1], UnixTime) else None

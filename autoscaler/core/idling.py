@@ -65,7 +65,7 @@ def _activities_of(context: DecisionContext, history: History) -> Activities:
 def idle_in_force(
     context: DecisionContext, idle: Idle, scale: Scale, history: History, *, kept_awake: bool
 ) -> tuple[IdleStatus, Activities, History]:
-    """Return how the target stands with its rule, and the history with what is known of that.
+    """Return the state of the idle rule, and the history with it.
 
     It was active if nothing is known of the time before this sync: it may have been.
     """
@@ -106,7 +106,7 @@ def keeps_awake(own: HorizontalPodAutoscalerSpec, bounds: Bounds, observation: O
 
 
 def _gives_least(windows: Iterable[OpenWindow], replicas: int) -> bool:
-    """Return whether a schedule that is open gives a minimum of at least so many replicas."""
+    """Return whether an open schedule sets a minimum of at least ``replicas``."""
     return any((window.schedule.min_replicas or 0) >= replicas for window in windows)
 
 

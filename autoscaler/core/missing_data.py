@@ -190,7 +190,7 @@ def with_fallback(
 def _use(
     fallback: Fallback, syncs: int, failure: MetricFailure, current: int
 ) -> FallbackUse | None:
-    """Return what is proposed for a failure in so many syncs; None if these are too few yet."""
+    """Return the proposal of a fallback after ``syncs`` failures; None below the threshold."""
     if syncs < fallback.failure_threshold:
         return None
     own = fallback.replicas

@@ -223,7 +223,7 @@ class _Rates:
         return saturate32(self._current - used if self.up else self._current + used)
 
     def unseen_within(self, policy: ScalingPolicy, now: float) -> bool:
-        """Return whether others of ours may have written unseen in the policy's period."""
+        """Return whether other instances may have written unseen in the policy's period."""
         unseen = self._history.unseen
         return unseen is not None and unseen > now - policy.period_seconds
 

@@ -98,7 +98,7 @@ class ContainerRequests:
 
 @dataclass(frozen=True, slots=True)
 class PodRequests:
-    """The requests of a pod's spec: those of its containers, and the pod-level ones."""
+    """The requests of a pod's spec: of its containers, and at pod level."""
 
     containers: tuple[ContainerRequests, ...]
     init_containers: tuple[ContainerRequests, ...] = ()
@@ -120,7 +120,7 @@ class Pod:
     name: str
     phase: str
     ready: ConditionStatus | None
-    """The status of the Ready condition; None if the pod has none."""
+    """The status of the Ready condition; None without the condition."""
     ready_transition: float | None
     """`lastTransitionTime` of the Ready condition; None if absent."""
     start_time: float | None
@@ -218,7 +218,7 @@ class HpaStatus:
     """`HorizontalPodAutoscalerStatus`, received at ``time`` (Unix seconds).
 
     The controller writes it where it changes.  ``values`` are of `currentMetrics` in the order of
-    the spec, each as its target is: percent of the request, else milli-units.  One that the
+    the spec, in the unit of the target: percent of the request, or milli-units.  A value that the
     controller could not read is None.
     """
 
@@ -233,7 +233,7 @@ class HpaStatus:
 class Hpa:
     """A HorizontalPodAutoscaler: its last ``statuses``, the one in force last.
 
-    ``spec`` is None where it holds what cannot be read here; ``scaled_object`` is the name of the
+    ``spec`` is None if it cannot be read here; ``scaled_object`` is the name of the
     ScaledObject for which KEDA made it, empty if it did not.
     """
 
@@ -253,7 +253,7 @@ class Hpa:
 @quick
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything that one decision reads besides spec, flags, history and time."""
+    """Everything that one decision reads apart from spec, flags, history and time."""
 
     scale: Scale | ReadFailure
     pods: tuple[Pod, ...] | ReadFailure | None
@@ -276,8 +276,8 @@ class Observation:
     max_replicas_reading: Values | Gap | None = None
     """The one value of the query of each bound; None if the target has no such query."""
     last_sync: float | None = None
-    """When the target was decided about before this sync, in Unix seconds, also by a process whose
-    histories this one goes on with; None if that is not known."""
+    """The time of the previous decision in Unix seconds, also of an earlier process whose
+    histories this one continues; None if unknown."""
     metric_keys: tuple[str, ...] = ()
     """`Target.metric_keys`; empty if the history goes by the names of the metrics."""
     hold: HoldReading | None = None

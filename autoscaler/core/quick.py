@@ -16,7 +16,7 @@ def quick(record: type[_Record]) -> type[_Record]:
     """Let a frozen dataclass set its fields directly when it is made.
 
     By itself it calls `object.__setattr__` for each: a sync in `benchmarks.replay_speed` takes 1.4
-    times as long.  It is for records that every sync makes, and for samples and series, of which a
+    times as long.  It is for records that every sync makes, and for samples and series, since a
     sync makes many.  The type checker, which reads ``frozen=True``, keeps fields from being set.
     """
     plain = make_dataclass(

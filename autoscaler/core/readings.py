@@ -39,7 +39,7 @@ def read(
 ) -> Reading:
     """Return the reading of a metric of a target in ``namespace`` from its query's answer.
 
-    Series of pods other than ``pods`` belong to other workloads and are ignored, as are those of
+    Series of pods other than ``pods`` belong to other workloads and are ignored, like series of
     other clusters (semantics 8.12).
     """
     if isinstance(answer, QueryFailure):

@@ -1,6 +1,6 @@
 """The HPA's reconcile, stage by stage: zone, pods, metrics, combination, count (semantics 1).
 
-Nothing here knows what a target may have besides its spec.
+Nothing here knows the extensions of a target.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def with_current(
 ) -> Recommendations:
     """Return the recommendations with the current count: the first, or one for a hole (4.5).
 
-    One that fills a hole must not keep a target from scaling up, as the HPA has none.
+    One that fills a hole must not prevent a scale-up, since the HPA does not have it.
     """
     oldest = context.now - max(LONGEST_WINDOW_SECONDS, context.flags.downscale_stabilization)
     kept = [entry for entry in recommendations or () if entry.time >= oldest]

@@ -39,7 +39,7 @@ _TERM = re.compile(
     rf")\s*+(?:,|$)"
 )
 LONGEST = 64 << 10
-"""Characters of a selector; an API server does not check those of custom resources."""
+"""Characters of a selector; API servers do not check selectors of custom resources."""
 _CACHED_BYTES, _BYTES_OF_A_TERM = 16 << 20, 500
 
 

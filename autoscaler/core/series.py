@@ -1,4 +1,4 @@
-"""The answer to an instant query: an instant vector, or why there is none."""
+"""The answer to an instant query: an instant vector, or the reason without one."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class QueryResult:
     _parts: "dict[tuple[tuple[str, str], ...], QueryResult] | None" = field(
         default=None, repr=False, compare=False
     )
-    """By the labels that their series have; most answers have none, and are many."""
+    """By the labels of their series; most answers have no labels, and there are many."""
 
     def only(self, labels: tuple[tuple[str, str], ...]) -> "QueryResult":
         """Return the answer without the series that lack one of the labels."""

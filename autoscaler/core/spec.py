@@ -279,7 +279,7 @@ class Tolerance(NamedTuple):
 
 
 def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
-    """Return the tolerance of each direction: that of its behavior, else the flag's."""
+    """Return the tolerance of each direction: of its behavior, or of the flags."""
     if spec.behavior is None:
         return Tolerance(flags.tolerance, flags.tolerance)
     own = (spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance)

@@ -42,7 +42,7 @@ OWN_LIMITS = frozenset(
 )
 """Reasons of ScalingLimited that the HPA does not have."""
 OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
-"""Likewise those of any condition."""
+"""The reasons of any condition that the HPA does not have."""
 INVALID_ANNOTATION = "InvalidAnnotation"
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
@@ -87,7 +87,7 @@ class StatusRecorder:
         self._set(type_, _FALSE, reason, message, self._conditions.get(type_))
 
     def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
-        """Set what this sync has set otherwise; it is as old as that of the last sync."""
+        """Replace a condition of this sync; it keeps the age of the last sync's condition."""
         self._set(type_, status, reason, message, self._before.get(type_))
 
     def end_own_reasons(self) -> None:

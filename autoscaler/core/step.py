@@ -66,9 +66,9 @@ def inputs_of(
     times: SyncTimes,
     open_windows: OpenWindows,
 ) -> Inputs:
-    """Return what is decided from: what was read, and the history after an absence.
+    """Return the inputs of a decision: the observation, and the history after an absence.
 
-    ``seen`` is what is no answer to one of the target's queries; the rest is filled in here.
+    ``seen`` has everything but the answers to the target's queries, which are added here.
     """
     absent = 0.0 if seen.last_sync is None else times.begun - seen.last_sync
     previous = after_absence(target, history, absent, times.begun)
@@ -103,7 +103,7 @@ def inputs_of(
 @quick
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A target's sync as far as it has come, with the ``history`` to go on with, and any write."""
+    """A target's sync so far, with the ``history`` for the next one, and any write."""
 
     rules: Rules
     inputs: Inputs

@@ -1,4 +1,4 @@
-"""One decided sync of a target: what was decided from what, and what became of it.
+"""One decided sync of a target: the inputs, the decision and the outcome of the write.
 
 It is what a sync reports, what is logged and shown of it, and what the record keeps of a change.
 From what it was decided from it can be decided again (`step.recompute`), to the same result.
@@ -39,8 +39,8 @@ class Rules:
 class SyncResult:
     """One target at one sync: the decision as after the write, and what became of the write.
 
-    ``write`` is None where nothing was to be written.  ``given`` is what was decided from; it is
-    large, so what keeps the results of all targets leaves it out.
+    ``write`` is None without a write.  ``given`` are the inputs of the decision; they are
+    large, so caches of all targets leave them out.
     """
 
     target: Target

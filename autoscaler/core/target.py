@@ -37,7 +37,7 @@ class Query:
     """The age in seconds beyond which a sample is stale."""
     labels: SeriesLabels = SeriesLabels()
     range_seconds: float = 0.0
-    """The longest range of the PromQL in seconds; 0 if it has none."""
+    """The longest range of the PromQL in seconds; 0 without one."""
     assumes_range: bool = False
     """Whether a part of that is assumed, since the PromQL is not understood and nothing says it."""
     server: str = ""
@@ -49,7 +49,7 @@ class Query:
     use_partial: bool = False
     """Whether a reading that may understate may scale down all the same."""
     series_labels: tuple[tuple[str, str], ...] = ()
-    """The labels of the series that count, sorted by name: those of the target's cluster."""
+    """The labels of the target's cluster that series must have, sorted by name."""
     cluster_labels: tuple[str, ...] = ()
     """The names of the labels of clusters; series of an External metric agree in each."""
 
@@ -93,7 +93,7 @@ class HoldQuery:
 
 
 class TargetName(NamedTuple):
-    """The parts of a target's key, none of which holds a "/"."""
+    """The parts of a target's key; no part contains a "/"."""
 
     cluster: str
     """Empty where the configuration names no clusters."""
@@ -141,9 +141,9 @@ class Target:
     key: str = field(init=False, compare=False)
     """The identity (`TargetName`), of all clusters together."""
     count_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
-    """Those of the metrics and of the bounds, which the count comes from."""
+    """The queries of the metrics and of the bounds."""
     all_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
-    """Those of the metrics, of the bounds and of the hold."""
+    """The queries of the metrics, of the bounds and of the hold."""
     metric_keys: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """What names each metric in the history (`metric_key`)."""
     ranges: tuple[float, ...] = field(init=False, compare=False, repr=False)

@@ -71,7 +71,7 @@ def rfc3339_milli(time: float) -> str:
 
 
 def instant_of(text: str) -> float | None:
-    """Return the Unix time of an ISO 8601 instant with a time zone; None if it is none."""
+    """Return the Unix time of an ISO 8601 time with a zone; None for other texts."""
     try:
         instant = datetime.fromisoformat(text.strip())
         return None if instant.tzinfo is None else instant.timestamp()

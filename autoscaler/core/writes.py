@@ -43,7 +43,7 @@ class AcceptedWrite:
 
 @dataclass(frozen=True, slots=True)
 class WriteConflict:
-    """Another client changed the count between our read and our write; its count stands."""
+    """Another client changed the count between our read and our write; its count remains."""
 
     scale: Scale
     uncertain: bool = False
@@ -95,7 +95,7 @@ def resolve(context: DecisionContext, history: History, scale: Scale) -> History
     """Settle a pending write, whose outcome was not known, by the scale as it is now.
 
     While the object has the version that the write was to replace, the write may still arrive.
-    Else it landed before this read, or never will.  If another instance of ours may have written
+    Otherwise it landed before this read, or never will.  If another instance may have written
     too, `note_changes` counts what either of them did.
     """
     pending, count, now = history.pending, scale.spec_replicas, context.now

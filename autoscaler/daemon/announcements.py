@@ -34,11 +34,11 @@ from autoscaler.transport import Observer
 
 _MOST_TARGETS_NAMED = 5
 _MOST_PROBLEMS = 20
-"""So many mistakes of a refused configuration are logged; `autoscaler validate` shows more."""
+"""The most errors of a refused configuration that are logged; `autoscaler validate` shows more."""
 
 _MOST_SIGN_INS_TOLD = 5
 _SIGN_IN_TOLD_SECONDS = 60.0
-"""After so many lines on clients with wrong credentials, one in so many seconds."""
+"""The burst of lines on clients with wrong credentials, and the seconds per further line."""
 
 _OF_PROMETHEUS = "targets whose metrics it has are not scaled by them"
 _OF_KUBERNETES = "what cannot be read or written there stays as it is"
@@ -387,7 +387,7 @@ def _problem(status: str) -> str:
 
 
 def of_cluster(name: str, sentence: str) -> str:
-    """Say of which cluster a sentence is, where that has a name."""
+    """Add the name of the cluster to a message, if it has one."""
     return f"cluster {name}: {sentence}" if name else sentence
 
 

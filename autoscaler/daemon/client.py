@@ -177,7 +177,7 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
 
 
 def _error_text(response: urllib3.BaseHTTPResponse, kind: str) -> str:
-    """Return what an answer that is no page says, if it is a sentence."""
+    """Return the message of an answer that is not a page, if it is text."""
     if not kind.startswith(("text/plain", _PROBLEM)):
         return ""
     body = response.read1(_LONGEST_REASON, decode_content=True).decode(errors="replace")

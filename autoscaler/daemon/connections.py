@@ -1,7 +1,7 @@
 """The connections that a configuration names: to clusters and to Prometheus, over a reload too.
 
 Of each cluster there are its connection, its caches, its Lease and its Events.  Nothing of one
-waits for another, so that one that is away costs only its own targets.
+waits for another, so that an unreachable cluster affects only its own targets.
 """
 
 import resource
@@ -131,7 +131,7 @@ class ConnectedCluster:
         return is_reached and shard == self._shard
 
     def set_targets(self, targets: Iterable[Target]) -> None:
-        """Watch what those of the targets need that are in it."""
+        """Watch what the targets in this cluster need."""
         self.caches.set_targets([target for target in targets if target.cluster == self.name])
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ def events_of(cluster: ConnectedCluster) -> EventReporter:
 
 
 _LATER_THAN_OTHERS_SECONDS = 2.0
-"""So long after those of another cluster the watches of one are still waited for."""
+"""How much longer than another cluster's the watches of a cluster are awaited, in seconds."""
 
 
 def wait_for_watches(
@@ -238,7 +238,7 @@ class Connections:
         self.prometheus: dict[str, PrometheusReader] = {}
         """By the name of the server, which is empty for the default one."""
         self.clusters: dict[str, ConnectedCluster] = {}
-        """By name, without those of several that cannot be connected to."""
+        """By name, without clusters that cannot be reached."""
         self.unreached: dict[str, str] = {}
         """Why these cannot be, as a sentence."""
         self.events: dict[str, EventReporter] = {}
@@ -277,7 +277,7 @@ class Connections:
 
     @contextmanager
     def replaced(self, config: Config) -> Iterator["Connections"]:
-        """Give those of another configuration; after the block what only these have is closed.
+        """Yield the connections of another configuration; its own ones are closed afterwards.
 
         If it raises, what only the others have is.
         """

@@ -37,16 +37,16 @@ _JOIN_SECONDS = 0.5
 _WINDOW_SECONDS = 600.0
 """How long after the last occurrence an Event is still the same one."""
 _MOST_ALIKE = 10
-"""So many messages of one reason are kept apart; further ones are one Event together."""
+"""The most messages of one reason with their own Events; further ones share one Event."""
 _COMBINED = "(combined from similar events): "
 _BURST = 25
 _REFILL_SECONDS = 300.0
-"""An object has so many requests of one reason at once, and one more each so many seconds.
+"""The burst of requests per object and reason, and the seconds per further request.
 
 client-go counts all reasons together: the warnings of an outage would use up what tells its end.
 """
 _MOST_OBJECTS = 16_384
-"""So many objects are remembered; the one without Events for longest is forgotten first."""
+"""The most remembered objects; the object without Events for the longest time goes first."""
 _MOST_WAITING = 4_096
 
 
@@ -104,7 +104,7 @@ class EventReporter(Reporter):
         self._written = 0
         self._refused = 0
         self._pauses: dict[str, float] = {}
-        """By namespace where Events are forbidden, until when nothing is tried."""
+        """By namespace where Events are forbidden, the time of the next try."""
         self._forbidden = False
         """Whether the operator knows that they are."""
         self._next_request = 0.0
@@ -271,7 +271,7 @@ class _Object:
     _requests: dict[str, TokenBucket] = field(default_factory=dict)
 
     def may_ask(self, reason: str, now: float) -> bool:
-        """Use up a request of a reason; return False if it has none."""
+        """Use a request of a reason; return False if none is left."""
         if reason not in self._requests:
             self._requests[reason] = TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
         return self._requests[reason].take(now)
@@ -326,11 +326,11 @@ class Correlator:
 
     @property
     def waiting(self) -> int:
-        """How many Events are to be written."""
+        """The number of queued Events."""
         return len(self._waiting)
 
     def next(self) -> Occurrences:
-        """Remove and return the one that waits longest.  Raises KeyError when none does."""
+        """Remove and return the longest waiting Event.  Raises KeyError if the queue is empty."""
         return self._waiting.popitem(last=False)[1]
 
     def put_back(self, occurrences: Occurrences) -> None:

@@ -41,7 +41,7 @@ def _printable(value: object) -> object:
 
 
 _MOST_TRACEBACKS, _TRACEBACK_SECONDS = 3, 600.0
-"""After so many tracebacks of one place in the code, one in so many seconds."""
+"""The burst of tracebacks per place in the code, and the seconds per further traceback."""
 
 
 class _TracebackLimiter:
@@ -83,7 +83,7 @@ def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
 
 _LEVEL_WIDTH = 8
 _TRACEBACKS = ("exc_info", "exception", "stack")
-"""The fields that a line shows besides its sentence, which says the rest."""
+"""The fields that a line shows in addition to its message."""
 
 
 def _for_terminals(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

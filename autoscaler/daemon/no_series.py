@@ -1,4 +1,4 @@
-"""Finds out why queries of targets find no series, beside the syncs, and says it."""
+"""Finds out, next to the syncs, why queries of targets find no series, and reports it."""
 
 import threading
 from collections import deque
@@ -15,15 +15,15 @@ from autoscaler.sync.ports import MetricsReader, Reporter
 from autoscaler.token_bucket import TokenBucket
 
 _MOST_WAITING = 2000
-"""So many targets wait to be looked at; of further ones nothing is found out."""
+"""The most targets that wait for an investigation; further ones are skipped."""
 _QUERIES, _REFILL_SECONDS = 20, 30.0
-"""So many queries are looked at at once, and one more each so many seconds: an outage of what
+"""The burst of investigated queries, and the seconds per further query: an outage of what
 Prometheus scrapes begins everywhere at the same time."""
 _BATCH_SECONDS = 1.0
 """How long after the first target others are waited for, which may have the same query."""
 _QUESTION_SECONDS = 5.0
 _MOST_LINES = 20
-"""So many sentences are told of what began at one time; each target has its own all the same."""
+"""The most log lines for causes that began together; each target still has its own cause."""
 
 
 class NoSeriesReporter(Reporter):
@@ -65,7 +65,7 @@ class NoSeriesReporter(Reporter):
         self._wake.set()
 
     def use(self, readers: Mapping[str, MetricsReader]) -> None:
-        """Ask these servers from now on; what is lacked is looked at anew."""
+        """Ask these servers from now on; missing series are investigated again."""
         with self._lock:
             self._readers = readers
             self._missing.clear()

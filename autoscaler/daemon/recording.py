@@ -1,4 +1,4 @@
-"""Results as rows of the record, what has changed in full, and compared with those of HPAs."""
+"""Results as rows of the record, changes in full, compared with the results of HPAs."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -33,7 +33,7 @@ class Recorder(Reporter):
         self._last: dict[str, AgreementInterval] = {}
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
-        """Go on with these targets; no sync may run of one that is changed or removed."""
+        """Continue with these targets; no sync of a changed or removed target may run."""
         before = self._rules
         self._rules = {target.key: Rules(target, flags) for target in targets}
         seen = self._seen.copy()
@@ -118,7 +118,7 @@ def open_recording(
     resumed = False
 
     def recorded(ok: bool, sentence: str) -> None:  # noqa: FBT001 - a callback's shape
-        """Report how the record stands, on its thread, and once how targets stood before."""
+        """Report the state of the record, on its thread, and once the last states of targets."""
         nonlocal resumed
         announcements.record(ok, sentence)
         if ok and not resumed:

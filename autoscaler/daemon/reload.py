@@ -160,7 +160,7 @@ _Stamp = tuple[int, ...]
 
 
 class FileSource:
-    """Fits `ConfigSource` with files, of which all are in force or none.
+    """A `ConfigSource` of files: all of them are in force, or none.
 
     With ``shadow`` every target is in shadow, whatever they say; this process has the number
     ``shard`` where they say `shards`.
@@ -212,7 +212,7 @@ class FileSource:
         """Return once whether there is something else to load; call it once a second.
 
         Files count when they did not change from one call to the next, so that none is loaded in
-        halves; one that was written anew with the same content has not changed.
+        halves; a file written again with the same content has not changed.
         """
         stamps = self._stamps()
         seen, self._seen = self._seen, stamps
@@ -222,7 +222,7 @@ class FileSource:
         return self._differ(stamps)
 
     def _differ(self, stamps: Mapping[Path, _Stamp | None] | None = None) -> bool:
-        """Return whether the files changed while they were read; ``stamps`` are those of now."""
+        """Return whether the files changed while they were read; ``stamps`` are current."""
         contents = {path: _content(path) for path in stamps or self._stamps()}
         return contents != self._sources.digests
 

@@ -1,4 +1,4 @@
-"""The histories that a plan goes on with: those of a running daemon, or those in its directory."""
+"""The histories that a plan continues: of a running daemon, or in its state directory."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class RestoredHistories:
 
     histories: Mapping[str, History] = field(default_factory=dict)
     source: str = ""
-    """Completes "goes on with what ..."; empty if there are none."""
+    """Completes "continues with the history that ..."; empty without a history."""
     after: str = ""
     """What the line says after the source."""
     before: str = ""
@@ -46,7 +46,7 @@ class RestoredHistories:
     """Why other sources were passed over."""
 
     def describe(self, targets: Sequence[Target]) -> str:
-        """Return a line that says what a plan of these targets goes on with."""
+        """Return a line about the history that a plan of these targets continues."""
         known, every = sum(target.key in self.histories for target in targets), len(targets)
         nothing = (f"{self.source} nothing of them",) if self.source and not known else ()
         reasons = "; ".join((*nothing, *self.reasons))
@@ -93,8 +93,8 @@ def tripped(config: Config, now: float) -> Mapping[str, Trip]:
 def remembered(config: Config, asked: Daemon | None) -> RestoredHistories:
     """Return the histories of the configuration's targets.
 
-    They are those of the daemon that is ``asked``; raises PageError if it does not answer.  Without
-    one, they are those of the configuration's daemon, or else of its state directory.
+    They come from the daemon ``asked``; raises PageError if it does not answer.  Without
+    one, they come from the configuration's daemon, or from its state directory.
     """
     if asked is not None:
         return _of_daemon(asked, config.targets, _NAMED)
@@ -115,7 +115,7 @@ def remembered(config: Config, asked: Daemon | None) -> RestoredHistories:
 
 
 def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, History]:
-    """Return the histories that targets go on with after a time in which none was decided about."""
+    """Return the histories of targets after a time without decisions."""
     return {
         target.key: after_absence(
             target,
@@ -129,9 +129,9 @@ def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, 
 
 
 def of_cluster(resumption: Resumption, cluster: str) -> Resumption:
-    """Return it with what is of targets without a cluster as that of those in a ``cluster``.
+    """Return it with the state of targets without a cluster moved to ``cluster``.
 
-    So a daemon goes on that is given `clusters`; what is known of these already stays.
+    A daemon that is given `clusters` continues so; known state of that cluster is kept.
     """
     if not cluster:
         return resumption

@@ -38,7 +38,7 @@ _ROUNDING = 1e-3
 SUMMARY_SECONDS = 60.0
 """How often lasting trouble is summed up."""
 _MOST_CAUSES = 10
-"""So many causes have a summary of their own each minute."""
+"""The most causes with their own summary each minute."""
 _MOST_NAMES = 5
 
 _FIELDS = TargetDecision.model_fields.keys() - {
@@ -48,7 +48,7 @@ _METRIC_FIELDS = {*Metric.model_fields, "usage", "request", "total", "failed", "
 
 
 class Pace(NamedTuple):
-    """A target has so many lines of a kind at once, and one more each so many seconds."""
+    """The burst of lines per target and kind, and the seconds per further line."""
 
     lines: int
     refill_seconds: float
@@ -90,7 +90,7 @@ _STOPPED = {State.PAUSED, State.DISABLED}
 
 
 class StateChange(NamedTuple):
-    """A change of a target's state, which was ``before`` for so many seconds, if that is known."""
+    """A change of a target's state, which was ``before`` for ``seconds``, if known."""
 
     before: State | None
     """None at its first sync."""
@@ -113,7 +113,7 @@ class Summary(NamedTuple):
 
 @dataclass(slots=True)
 class _LoggedState:
-    """The state of a target, since when, and whether there was a line about it."""
+    """The state of a target, its start, and whether it was logged."""
 
     state: State | None
     cause: str = ""
@@ -230,9 +230,9 @@ class LogReporter(Reporter):
         self._log: FilteringBoundLogger = structlog.get_logger()
         self._states = StateChanges()
         self._saturated: dict[str, float] = {}
-        """The targets whose saturation was told, and since when it lasts."""
+        """The targets whose saturation was logged, and its start."""
         self._off_under_load: set[str] = set()
-        """The targets that others switched off, and of which was told that a metric wants them."""
+        """The disabled targets for which a demand was logged."""
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:  # noqa: ARG002
         """Forget all targets but these."""
@@ -350,9 +350,9 @@ class LogReporter(Reporter):
 
 
 class Reporters(Reporter):
-    """Several reporters as one; all are told of a defect of one, which stops no other.
+    """Several reporters as one; all are informed of a defect of one, which stops no other.
 
-    Those of a cluster, such as of its Events, get only the results of its targets.
+    Reporters of a cluster, such as of its Events, get only the results of its targets.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ _MOST_OF_PERIOD = 0.9
 """The part of its period that a sync may take; the next one is left out while it runs."""
 
 SyncCall = Callable[[Slot, Sequence[Target], float, float | None], None]
-"""Syncs some targets of a slot, within so many seconds; with the time when that was due, if any."""
+"""Syncs targets of a slot within a number of seconds; with the due time of the slot, if any."""
 
 
 class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
@@ -119,7 +119,7 @@ class SyncSchedule:
     ) -> None:
         """Replace the slots while no sync runs of a target that is changed or removed.
 
-        The others go on, unless all are to change ``at_once``.  ``meanwhile`` is called when none
+        The others continue, unless all change ``at_once``.  ``meanwhile`` is called when none
         of the former runs, and none begins until it has returned.  A slot of the same period and
         offset as before is due when the old one was, any other at once.  The present slots stay if
         ``meanwhile`` raises, and with HangingSyncError where a sync does not end in time or

@@ -47,7 +47,7 @@ from autoscaler.web import api, pages
 from autoscaler.web.site import Site, Views
 
 SYNCED_WITHIN_SECONDS = 10.0
-"""How long the first sync waits for the watches; what is not cached by then is read."""
+"""How long the first sync waits for the watches, in seconds; uncached objects are read."""
 
 LONGEST_SYNC_SECONDS = 30.0
 """A sync takes no longer, however long its period: what it read would be outdated."""
@@ -166,7 +166,7 @@ class MainLoop:
         wait_for_watches(clusters, stop, SYNCED_WITHIN_SECONDS, _STOP_CHECK_SECONDS)
 
     def _new_syncer(self, memory: Memory) -> Syncer:
-        """Return what goes on with an earlier run's histories and breakers."""
+        """Return the state with an earlier run's histories and breakers."""
         syncer = Syncer(
             self.config.flags,
             self._ports(self.connections),

@@ -1,6 +1,6 @@
 """What the daemon does with its state directory.
 
-It waits until no other one is at work with it, goes on with the histories that are there, keeps
+It waits until no other daemon uses it, continues with its histories, keeps
 them for the next start, and looks for requests of `autoscaler resume --breaker`.
 """
 
@@ -55,7 +55,7 @@ def await_turn(
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A store, the histories to go on with, and the clock that they are by."""
+    """A store, the histories to continue, and their clock."""
 
     history_store: HistoryStore
     known: Mapping[str, History] = field(default_factory=dict)

@@ -95,7 +95,7 @@ class Child:
 
 
 class PeriodicTask:
-    """Calls `_tick` every so many seconds on a thread, inside a `with` statement."""
+    """Calls `_tick` at a fixed interval on a thread, inside a `with` statement."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -216,7 +216,7 @@ def _scraped(session: requests.Session, url: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ServedCluster:
-    """How the daemon reaches a cluster, and what it scales there besides the queue's workers.
+    """How the daemon reaches a cluster, and what it scales there next to the queue's workers.
 
     A kubeconfig of None means the environment's.
     """
@@ -346,7 +346,7 @@ def _listens(port: int) -> bool:
 
 
 def _sync(line: bytes) -> dict[str, Any]:
-    """Parse a log line; nothing if it is not that of a sync."""
+    """Parse a log line; None if it is not about a sync."""
     try:
         entry = json.loads(line)
     except ValueError:

@@ -132,7 +132,7 @@ class Exporter:
             self._load.labels(service).set(load)
 
     def publish_cores(self, cores: Mapping[tuple[str, str, str], float]) -> None:
-        """Set the cores by namespace, pod and container; those of other pods are gone."""
+        """Set the cores by namespace, pod and container; other pods are removed."""
         for labels, used in cores.items():
             self._cpu.labels(*labels).set(used)
         for gone in self._pods - cores.keys():
@@ -143,7 +143,7 @@ class Exporter:
 class Traffic(PeriodicTask):
     """Publishes the load of all services inside a `with` statement.
 
-    It is this share of that of the only cluster.  ``pods`` returns the running pods of a
+    It is this share of the only cluster's load.  ``pods`` returns the running pods of a
     Deployment, or None while they are unknown.
     """
 

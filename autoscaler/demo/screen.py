@@ -41,7 +41,7 @@ class Progress:
 
     @property
     def is_back_at_one(self) -> bool:
-        """Whether there were more workers than the one that there is."""
+        """Whether the workers are back at one, after more."""
         return self.peak_workers > 1 and self.state.workers == Workers(1, 1)
 
     def add(self, state: QueueState, lines: Sequence[LogLine]) -> list[LoggedDecision]:

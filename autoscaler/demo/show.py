@@ -81,7 +81,7 @@ def perform(options: DemoOptions) -> int:
 def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool:
     """Start everything, run the story, and remove everything in any case.
 
-    Returns whether the story came to its end.
+    Returns whether the story ended.
     """
     story, regions = options.story, options.regions
     progress = {region.name: Progress() for region in regions}
@@ -137,7 +137,7 @@ def _start_parts(
 def _run_workloads(
     stack: ExitStack, story: Story, cluster: ServedCluster, say: Callable[[str], None]
 ) -> tuple[RunningQueue, Exporter]:
-    """Create what the cluster runs, and have load come to it."""
+    """Create the workloads of the cluster, and their load."""
     api = stack.enter_context(find_api_server(cluster.kubeconfig, cluster.context).connect())
     fleet = stack.enter_context(Fleet(api, cluster.namespace, cluster.services, say))
     exporter, share = stack.enter_context(Exporter()), cluster.region.share
@@ -226,7 +226,7 @@ def _summarize(progress: Mapping[str, Progress], say: Callable[[str], None]) -> 
 
 
 def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None]) -> None:
-    """Go on until a signal, and say what can be tried meanwhile."""
+    """Continue until a signal, and print commands to try meanwhile."""
     command, at = _command(), parts.daemon
     workers = next(iter(at.targets.values()))
     for line in (

@@ -145,7 +145,7 @@ _NO_SERIES = "mailer"
 class Service:
     """A workload: ``replicas`` at first, ``target`` is its entry in the configuration's targets.
 
-    ``cpu`` is what each of its pods requests, ``annotations`` are those of the Deployment.
+    ``cpu`` is the request of each pod, ``annotations`` are the Deployment's.
     """
 
     name: str
@@ -181,7 +181,7 @@ def services(now: float, labels: Mapping[str, str]) -> tuple[Service, ...]:
 
 
 def loads(elapsed: float) -> Mapping[str, float]:
-    """Return the load of each service at an instant; that of one is missing at all times."""
+    """Return the load of each service at an instant; one service never has a load."""
     return {
         "checkout": 320 + 40 * _wave(elapsed),
         "search": 60 + 15 * _wave(elapsed),
@@ -202,9 +202,9 @@ def _wave(elapsed: float) -> float:
 def external(
     name: str, labels: Mapping[str, str], average: int, *, maximum: int, **more: object
 ) -> dict[str, object]:
-    """Return what a target of so much of an External metric a replica is besides its name.
+    """Return the spec of a target with an External metric, without its name.
 
-    The metric is that of the series with these labels.
+    The metric has the series with these labels.
     """
     metric: dict[str, object] = {"name": name}
     if labels:

@@ -65,7 +65,8 @@ class Api:
     the JSON does.  Deadlines are instants of `clock.monotonic`, and hold whatever the server does.
     The ``observer`` is called at each request and retry, on the thread that asks for it.  A server
     that is not there is tried for ``absent_seconds``, if not None.  Once ``stop`` is set no request
-    is tried again; ``request_timeout`` is the seconds of one try, ``origin`` that of credentials.
+    is tried again; ``request_timeout`` is the seconds of one try, ``origin`` the source of
+    credentials.
     """
 
     def __init__(
@@ -330,7 +331,7 @@ def read_list(
     """Pass the objects of a list to ``add``, page by page, and return its resourceVersion.
 
     A page that is too large is asked for again with fewer objects; a ``limit`` of 0 asks for one
-    page.  Raises one of MALFORMED for what is no list, and for one of too many pages.
+    page.  Raises one of MALFORMED for a document that is not a list, and for too many pages.
     """
     for _ in range(_MOST_PAGES):
         answer = get(query | {"limit": str(limit)} if limit else query)

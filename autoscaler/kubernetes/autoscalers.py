@@ -26,7 +26,7 @@ _HPAS = ("autoscaling/v2", "horizontalpodautoscalers")
 _FORBIDDEN = 403
 _LONGEST_NAME = 253
 _MOST_STATUSES = 8
-"""So many are kept from one sync to the next; more change within one period by others."""
+"""The most statuses kept from one sync to the next."""
 
 Controlled = tuple[str, str, str, str]
 """Namespace, group, kind and name of an object; as for the HPA, the version does not matter."""
@@ -64,15 +64,15 @@ class AutoscalerCache(Cache):
         self._words: dict[Controlled, dict[_Name, str]] = {}
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
-        """Return the name of the one that controls an object; None if none is known."""
+        """Return the name of the HPA that controls an object; None if unknown."""
         with self._lock:
             words = self._words.get((namespace, ref.group, ref.kind, ref.name))
             return None if words is None else min(words.values())
 
     def hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
-        """Return the one that controls a wanted object, with its statuses since a Unix time.
+        """Return the HPA that controls a wanted object, with its statuses since a Unix time.
 
-        With these there is the one that was in force then.  None without one, or of several.
+        These include the status in force at that time.  None without an HPA, or with several.
         """
         with self._lock:
             words = self._words.get((namespace, ref.group, ref.kind, ref.name)) or {}
@@ -151,7 +151,7 @@ def _following(old: Hpa, new: Hpa) -> Hpa:
 
 
 class ListedAutoscalers:
-    """HorizontalPodAutoscalers, listed when first needed; ``observer`` is told if that fails.
+    """HorizontalPodAutoscalers, listed when first needed; ``observer`` is informed of failures.
 
     ``forbidden`` has what the API server said of lists that it does not permit, which are not
     reported to the observer: `rights.missing_rights` names the missing right once.
@@ -171,7 +171,7 @@ class ListedAutoscalers:
         return listed.controller(namespace, ref)
 
     def hpa(self, namespace: str, ref: ScaleTargetRef) -> Hpa | None:
-        """Return the one that controls an object; None without one, of several, or if unknown."""
+        """Return the HPA that controls an object; None without one, with several, or if unknown."""
         listed = self._by_namespace[namespace]
         return None if isinstance(listed, Failure) else listed.hpa(namespace, ref, math.inf)
 
@@ -267,7 +267,7 @@ def _or_none(read: Callable[[Any], _Read], given: object) -> _Read | None:
 
 
 def _spec(given: Mapping[str, Any]) -> HorizontalPodAutoscalerSpec:
-    """Read a spec as that of a target is read, with no more of its lists than is compared.
+    """Read a spec like the spec of a target, with no more of its lists than is compared.
 
     A later version may have more keys.
     """
@@ -293,7 +293,7 @@ def _why_undecided(given: Mapping[str, Any]) -> str:
 
 
 def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatus | None:
-    """Return a status; None where nothing was decided yet: that is no count of 0."""
+    """Return a status; None before the first decision, which is not a count of 0."""
     conditions = tuple(
         HpaCondition(
             printable(condition["type"], _LONGEST_REASON),

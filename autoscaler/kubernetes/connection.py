@@ -270,7 +270,7 @@ class _Kubeconfig:
 def _read_kubeconfig(
     paths: list[Path], context: str | None, *, allow_exec: bool | None
 ) -> _Kubeconfig:
-    """Read and merge the files, of which one must exist, and limit the time of an exec plugin."""
+    """Read and merge the files; at least one must exist.  Limit the time of an exec plugin."""
     names = ":".join(str(path) for path in paths)
     merged = _merge(paths, names)
     chosen = _context(merged, context, names)
@@ -344,7 +344,7 @@ def _merge(paths: list[Path], names: str) -> ConfigNode:
 
 
 def _check_form(path: Path) -> None:
-    """Refuse a file that is no kubeconfig, without quoting from it."""
+    """Refuse a file that is not a kubeconfig, without quoting from it."""
     document = _yaml(path)
     if not isinstance(document, dict):
         raise ConnectError(f"the kubeconfig {path} is empty or not a mapping of kind Config")

@@ -70,7 +70,7 @@ class Credentials:
     connections.  The URL of the server, and that it proves its identity, never change.
 
     An exec plugin ``takes_long``: it runs again five minutes before its token expires, on a thread
-    of its own, while requests go on with the last token; one that is ``unread`` runs with the first
+    of its own, while requests continue with the last token; an ``unread`` one runs with the first
     request.  A token that no header can carry is a Failure, which names its file or ``origin``: the
     HTTP library would quote it.
     """
@@ -131,7 +131,7 @@ class Credentials:
         return self._known
 
     def renewed(self, rejected: Access, deadline: float) -> Access | Failure | None:
-        """Return other credentials than the rejected ones; None if there are none by then."""
+        """Return other credentials than the rejected ones; None without any in time."""
         if self._known == rejected:
             self._do(partial(self._replace, rejected), deadline)
         return None if self._known == rejected else self._known

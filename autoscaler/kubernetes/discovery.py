@@ -179,7 +179,7 @@ def _make_scale(
     last: Scale | None,
     replicas_path: FieldPath,
 ) -> Scale:
-    """Return an object's scale; its manager is searched anew only where the count is."""
+    """Return an object's scale; its manager is searched again only if the count is new."""
     metadata = obj["metadata"]
     uid, manager = metadata.get("uid", ""), ""
     if last is not None:

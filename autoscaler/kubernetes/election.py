@@ -1,7 +1,7 @@
 """Leader election on a Lease, as of client-go's `leaderelection`: which of several may write.
 
-``now`` is an instant of a clock that cannot be set and that goes on while the process or its
-machine is stopped; it is never compared with that of another process.
+``now`` is an instant of a clock that cannot be set and that continues while the process or its
+machine is stopped; it is never compared with an instant of another process.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _RELEASED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds, an empty holder is none."""
+    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds, an empty holder is nobody."""
 
     holder: str = ""
     duration: float = 0.0
@@ -74,7 +74,7 @@ class Election:
         self._observed: LeaseRecord | None = None
         self._observed_at = NEVER
         self._absent_since: float | None = None
-        """Since when there is no Lease, where none was observed yet."""
+        """The time from which no Lease exists, before one is observed."""
         self._led_from = NEVER
 
     @property
@@ -109,7 +109,7 @@ class Election:
         return now < self.leads_until
 
     def leads_since(self, now: float) -> float | None:
-        """Return since when only this process may have written; None if it does not lead."""
+        """Return the time from which only this process may write; None if it does not lead."""
         # In this order, opposite to `record_written`: another thread may call that meanwhile.
         return self._led_from if self.leading(now) else None
 
@@ -157,7 +157,7 @@ class WriteGate:
     """Whether this process may write now: always, as without leader election."""
 
     def leads_since(self, _: str | None = None, /) -> float | None:
-        """Return since when it leads and may write in a namespace (`clock.steady`); else None."""
+        """Return the time (`clock.steady`) from which it may write in a namespace; else None."""
         return NEVER
 
     def leading(self) -> bool:

@@ -40,7 +40,7 @@ class Occurrences:
     last: float = 0.0
     count: int = 0
     name: str = ""
-    """The name of the Event in the cluster; empty where there is none yet."""
+    """The name of the Event in the cluster; empty before it exists."""
     seen: float = 0.0
     """When it happened last, by `clock.monotonic`."""
 
@@ -71,7 +71,7 @@ class Events:
         self._last_number = 0
 
     def write(self, happened: Occurrences, deadline: float) -> EventResult:
-        """Create the Event, or update that of its name; nothing while a 429 holds us back."""
+        """Create the Event, or update it by name; nothing while a 429 delays requests."""
         if self._api.retrier.is_held:
             return EventResult(EventOutcome.LATER, "the API server is short of room")
         involved, until = happened.involved, min(deadline, clock.monotonic() + _REQUEST_SECONDS)

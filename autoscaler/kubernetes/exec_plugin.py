@@ -20,7 +20,7 @@ SECONDS, _SECONDS_OF_A_PERSON = 30.0, 600.0
 """How long a plugin may take, and at a terminal, where it can ask for something."""
 
 AT_ONCE = threading.BoundedSemaphore(8)
-"""Plugins of this process that run at the same time, those of all its clusters together."""
+"""The most plugins of this process that run at the same time, for all clusters."""
 
 NOT_RUN = "cannot be run"
 _SIGNALLED = 128

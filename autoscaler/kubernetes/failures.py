@@ -38,7 +38,7 @@ class Failure(RequestFailure):
 
 
 def from_answer(answer: Answer, server: str, origin: str) -> Failure:
-    """Return the failure for an answer that is no success; ``origin`` is that of credentials."""
+    """Return the failure for an answer that is not a success; ``origin`` is the credentials'."""
     status, body = answer.status, error_object(answer.body)
     if body.get("kind") != "Status":
         body = {}
@@ -63,7 +63,7 @@ def from_answer(answer: Answer, server: str, origin: str) -> Failure:
 
 
 def _foreign_text(answer: Answer) -> str:
-    """Return the text of an answer that is no Status."""
+    """Return the text of an answer that is not a Status."""
     kind = answer.headers.get("Content-Type", "").partition(";")[0].strip() or "no Content-Type"
     kind = printable(kind, _LONGEST_EXCERPT)
     if kind == "text/plain" and answer.body.strip():

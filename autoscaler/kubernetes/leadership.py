@@ -1,8 +1,8 @@
-"""Which of several daemons writes: the one that holds a Lease, as long as it can renew it.
+"""Leader election: of several daemons the holder of a Lease writes, while it can renew it.
 
 A writer cannot rely on `leaderelection` of the Kubernetes client: it measures by the wall clock,
 its requests have no time limit, it ends when the Lease is lost, never releases it, and above all it
-cannot say until when a write may be sent.
+cannot say how long a write may be sent.
 """
 
 import random
@@ -121,7 +121,7 @@ class Leadership(WriteGate):
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
 
     def leads_since(self, namespace: str | None = None, /) -> float | None:
-        """Return since when it leads and may write in a namespace (`clock.steady`); else None."""
+        """Return the time (`clock.steady`) from which it may write in a namespace; else None."""
         since = self._election.leads_since(self._steady())
         if since is None or namespace is None or self.others is None:
             return since
@@ -290,7 +290,7 @@ class Leadership(WriteGate):
         self._report_role(Role.RESIGNED, "", sentence)
 
     def _deadline(self) -> float:
-        """Return until when a request may take: no longer than the Lease is held."""
+        """Return the deadline of a request: no later than the end of the Lease."""
         seconds = self._request_seconds
         left = self._election.leads_until - self._steady()
         return clock.monotonic() + (min(seconds, left) if left > 0 else seconds)
@@ -352,7 +352,7 @@ class Leadership(WriteGate):
 def leader_election(
     settings: LeaderElection, api: Api, observer: ElectionObserver, own: str, shard: Shard | None
 ) -> Iterator[Leadership]:
-    """Take part in that of a cluster, or of a shard of it, until the block ends, after all writes.
+    """Take part in the election of a cluster or its shard until the block and all writes end.
 
     The ``api`` is the election's alone, and no other process has our ``own`` identity.
     """

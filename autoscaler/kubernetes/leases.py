@@ -41,7 +41,7 @@ class Leases:
         return f"the Lease {self._metadata['namespace']}/{self.name}"
 
     def read(self, deadline: float) -> Lease | Failure | None:
-        """Read it; None where there is none."""
+        """Read the Lease; None if it does not exist."""
         lease = self._send("GET", self._path, deadline)
         missing = isinstance(lease, Failure) and lease.missing == self.name
         return None if missing else lease
@@ -128,7 +128,7 @@ class LeaseCache(Cache):
         self._listed = None
 
     def add(self, items: list[JsonObject]) -> None:
-        """Add a page; a server may send others than the one that was asked for."""
+        """Add a page; a server may send other Leases than the requested one."""
         for item in items:
             lease = _lease_of(item)
             if _name_of(item) == self._name:

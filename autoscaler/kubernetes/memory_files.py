@@ -15,7 +15,7 @@ from kubernetes.client import Configuration
 from kubernetes.config import kube_config
 
 _MOST_UNUSED = 64
-"""So many are kept besides those in use: a plugin that renews certificates makes two each time."""
+"""The most unused files that are kept: a plugin that renews certificates makes two each time."""
 
 # It is private and has no types; there is no other way.
 _on_disk: Callable[..., str] = kube_config._create_temp_file_with_content  # noqa: SLF001

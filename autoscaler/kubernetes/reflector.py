@@ -38,7 +38,7 @@ class WatchState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Outage:
-    """Since when a watch is down or refused (monotonic and Unix seconds), and why."""
+    """The start of a watch's outage or refusal (monotonic and Unix seconds), and the reason."""
 
     since: float
     wall: float
@@ -145,7 +145,7 @@ class Reflector(Generic[CacheT]):
         self._requests.interrupt()
 
     def distrust(self, why: str) -> None:
-        """Let the cache not count before it has been listed anew, and request that."""
+        """Invalidate the cache until it has been listed again, and request that."""
         self._distrusted = ReadFailure(f"{self.cache.name} is being listed again: {why}")
         self.relist()
 
@@ -172,7 +172,7 @@ class Reflector(Generic[CacheT]):
 
     @property
     def confirmed_at(self) -> str | None:
-        """When a lasting refusal will be confirmed; None if there is none, or it already is."""
+        """The time at which a lasting refusal is confirmed; None without one, or after it."""
         first = self._first_refusal
         return None if first is None else rfc3339(first.wall + self._first_refusal_confirmed_after)
 

@@ -32,7 +32,7 @@ _LEASE_VERBS = frozenset({"create", "get", "update"})
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MOST_REVIEWS = 200
 _MOST_NAMESPACES = 20
-"""So many namespaces are asked for where a right is not given in all of them."""
+"""The most namespaces that are checked if a right is not granted in all of them."""
 _MOST_NAMED = 5
 _LONGEST_NAME = 253
 
@@ -127,7 +127,7 @@ def missing_rights(
 
 
 def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[MissingRight]:
-    """Return those of some rights that are lacked, as known by the ``deadline``."""
+    """Return the missing ones of some rights, as known by the ``deadline``."""
     review = _Reviews(api, deadline)
     lacked: list[Right] = []
     try:

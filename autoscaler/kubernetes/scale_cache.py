@@ -189,7 +189,7 @@ class ScaleCache(Cache):
 
 
 def is_newer(version: str, other: str) -> bool | None:
-    """Compare two resourceVersions of one resource type; None where they are no numbers."""
+    """Compare two resourceVersions of one resource type; None if they are not numbers."""
     if not (version.isdecimal() and other.isdecimal()):
         return None
     return int(version) > int(other)

@@ -46,8 +46,8 @@ _CONFLICT_PAUSE_SECONDS = 0.01
 class Scales:
     """Reads and writes scales, and annotations of their objects, for every kind that has them.
 
-    The ``gate`` is asked before each try of a write; the ``observer`` is told once if a zero cannot
-    be marked as ours, and if annotations may not be read.
+    The ``gate`` is asked before each try of a write; the ``observer`` is informed once if a zero
+    cannot be marked as ours, and if annotations may not be read.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Scales:
         self._observer = observer
         self._lock = Lock()
         self._told: set[str] = set()
-        """The topics on which the observer was told something."""
+        """The topics on which the observer was informed."""
         self.kinds = ScalableKinds(api)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | ReadFailure:
@@ -82,7 +82,7 @@ class Scales:
     ) -> Scale | ReadFailure:
         """Read the scale, and by a second request the object's annotations, as `annotations_of`.
 
-        Where they may not be read the scale is without them, which the observer is told once if
+        Where they may not be read the scale lacks them, and the observer is informed once if
         this ``tells``; where they cannot, nothing may be decided.  At zero the scale has the field
         manager of `spec.replicas` too (semantics 6.7).
         """
@@ -118,7 +118,7 @@ class Scales:
         values: Mapping[str, str | None],
         deadline: float,
     ) -> Failure | None:
-        """Set annotations, or remove those whose value is None; return why that failed."""
+        """Set annotations, or remove them if the value is None; return the failure, if any."""
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
             return resource
@@ -139,7 +139,7 @@ class Scales:
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Set the replicas, if they are still those of ``scale``; see `_ScaleWrite`."""
+        """Set the replicas, if they still equal ``scale``; see `_ScaleWrite`."""
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
             return WriteFailure(resource.message)
@@ -159,7 +159,7 @@ class _ScaleWrite:
     """Writes one count under the resourceVersion that was read, and finds out whether it applied.
 
     A conflict means only that the object changed, as at every step of a rollout: if the count is
-    still the one that was decided on, it is written under the new version, else the new one stays.
+    unchanged since the decision, it is written under the new version, else the new count stays.
     After a request whose outcome is unknown (time-out, broken connection, 5xx) the scale is read
     first; thanks to the resourceVersion one that arrives late is never applied a second time.
     The gate is asked before each try: the try ends before that instant, which has passed if this

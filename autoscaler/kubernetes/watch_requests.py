@@ -27,7 +27,7 @@ _WORKED_SECONDS = 1.0
 """A watch that lasted this long without an error worked."""
 _LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
 OBJECT_BYTES = 300
-"""What Python takes for an object that is kept, besides its text."""
+"""The bytes that Python takes for a kept object, in addition to its text."""
 _RESUMABLE = frozenset({429, 500, 502, 503, 504})
 _EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
@@ -95,7 +95,7 @@ class Cache(ABC):
         """The parameters of the requests that select objects of the collection."""
         self._lock = threading.Lock()
         self.budget = ClusterBudget()
-        """Those of one cluster have the same."""
+        """Requests of one cluster share it."""
         self._bytes = self._bytes_listed = 0
 
     def _count(self, before: int, after: int, *, listed: bool = False) -> None:
@@ -165,7 +165,7 @@ class WatchTimings:
     """The same for HorizontalPodAutoscalers that were never listed, in each namespace: one of them
     may control a target, so nothing is decided there until then."""
     trusted: float = 60.0
-    """How long a copy is trusted whose watch is broken, or that is being listed anew."""
+    """How long a copy is trusted whose watch is broken, or that is being listed again."""
     pods_trusted: float = 5.0
     """The same for pods: no resourceVersion protects a decision from an old list of them."""
     gather: float = 0.5

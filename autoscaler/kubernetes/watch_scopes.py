@@ -17,7 +17,7 @@ Changed = Callable[[Reflector[CacheT]], None]
 class WatchScopes(Generic[CacheT]):
     """The watches of one resource.
 
-    Beyond ``most_namespaces``, of which each has its own, one watch covers all of them; while that
+    Beyond ``most_namespaces``, each with its own watch, one watch covers all of them; while that
     is refused, confirmed or not, each has its own again.  ``create`` makes a watch of a namespace,
     or of ALL; ``changed`` is called, on any thread, when one becomes ready or is refused.
     """
@@ -44,7 +44,7 @@ class WatchScopes(Generic[CacheT]):
         self._closed = False
 
     def find(self, namespace: str) -> Reflector[CacheT] | None:
-        """Return the watch that covers a namespace; None where there is none."""
+        """Return the watch that covers a namespace; None without one."""
         with self._lock:
             watch = self._of_all
             if watch is not None and watch.state is WatchState.SYNCED:
@@ -89,7 +89,7 @@ class WatchScopes(Generic[CacheT]):
                 watch.end()
 
     def join(self, deadline: float) -> None:
-        """Wait until a deadline for the threads of watches that were told to end."""
+        """Wait until a deadline for the threads of watches that are ending."""
         with self._lock:
             watches = [*self.watches(), *self._retired]
         for watch in watches:

@@ -31,10 +31,10 @@ from autoscaler.transport import UNOBSERVED, Observer
 
 _CLOSE_SECONDS = 1.0
 _MOST_POD_NAMESPACES = 8
-"""Above this one watch covers the pods of all namespaces, and drops those of others."""
+"""Above this number one watch covers the pods of all namespaces, and drops unneeded pods."""
 
 ABSENT_SECONDS = 5.0
-"""After so long without `attend` the process stood still: it was stopped, or its machine slept."""
+"""After this time without `attend` the process counts as suspended, in seconds."""
 
 LISTED_WITHIN_SECONDS = 10.0
 """How long after such a time syncs wait for the new lists; later those that fail delay none."""
@@ -47,7 +47,7 @@ _Kind = tuple[str, str]
 
 
 class WatchedCluster:
-    """A `sync.ports.Cluster` by watches; ``observer`` is told what cannot be, and can again."""
+    """A `sync.ports.Cluster` by watches; ``observer`` is informed of failures and recoveries."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class WatchedCluster:
         """When the process was last known to run, by `clock.steady`; None before the first time."""
         self._attending = threading.Lock()
         self._wait_until = 0.0
-        """Until when new lists are waited for, by `clock.monotonic`."""
+        """The deadline of new lists, by `clock.monotonic`."""
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
         self._scaled: frozenset[Controlled] = frozenset()
@@ -120,7 +120,7 @@ class WatchedCluster:
         return self._wait(deadline, lambda: all(watches.settled for watches in self._scopes()))
 
     def attend(self) -> None:
-        """Note each second that the process runs; if it stood still, all is listed anew."""
+        """Note each second that the process runs; after a suspension everything is listed again."""
         now = clock.steady()
         with self._attending:
             before, self._attended = self._attended, now
@@ -133,7 +133,7 @@ class WatchedCluster:
         self._notes.notify(_ABSENCE, f"{why}: the cluster is listed again")
 
     def is_current(self) -> bool:
-        """Return whether nothing is listed anew since the process stood still."""
+        """Return whether no list after a suspension is pending."""
         self.attend()
         current = self._is_current()
         if current:
@@ -144,7 +144,7 @@ class WatchedCluster:
         return all(watch.distrusted is None for watch in self._watches())
 
     def wait_current(self, deadline: float) -> None:
-        """Wait until a deadline for what is listed anew; what is not by then is Unavailable."""
+        """Wait until a deadline for pending lists; later objects are unavailable."""
         self.attend()
         self._wait(min(deadline, self._wait_until), self._is_current)
         self.is_current()
@@ -154,7 +154,7 @@ class WatchedCluster:
         return None if self.is_current() else self.wait_current
 
     def leads_since(self, namespace: str) -> float | None:
-        """Return since when this process leads and may write there; None if it may not."""
+        """Return the time from which this process leads and may write there; None if it may not."""
         return self._scales.gate.leads_since(namespace)
 
     def _scopes(self) -> list[WatchScopes[Any]]:
@@ -284,7 +284,7 @@ class WatchedCluster:
         """Return the pods as the watch shows them, by name; None where they must be listed.
 
         What is asked for the first time is watched from then on.  A watch that has been broken for
-        some seconds gives none: pods that are gone would count as missing beside fresh metrics.
+        some seconds is not used: removed pods would count as missing next to fresh metrics.
         """
         if self._closed:
             return None
@@ -324,7 +324,7 @@ class WatchedCluster:
         return WatchScopes(watch, most, self._notes, self._notify)
 
     def _watch_hpas(self, targets: Sequence[Target]) -> None:
-        """Keep all of the HPAs of targets; what was not kept before is listed anew."""
+        """Keep complete HPAs of targets; HPAs that were not complete are listed again."""
         refs = [(target.namespace, target.spec.scale_target_ref) for target in targets]
         before = self._scaled
         self._scaled = frozenset((name, ref.group, ref.kind, ref.name) for name, ref in refs)
@@ -365,7 +365,7 @@ class WatchedCluster:
         return needing | self._asked.keys()
 
     def _selectors(self) -> dict[str, frozenset[str]]:
-        """Return the selectors that were asked for, and those of cached scales of any age."""
+        """Return the requested selectors, and the selectors of cached scales of any age."""
         with self._lock:
             wanted = {namespace: set(selectors) for namespace, selectors in self._asked.items()}
             targets = self._targets
@@ -402,7 +402,7 @@ class UncachedCluster:
         self.list_pods = partial(list_pods, api)
 
     def leads_since(self, _: str) -> float:
-        """Return that a plan is made as by the one that leads."""
+        """Return that a plan is made as by the leader."""
         return NEVER
 
     def cached_scale(self, *_: object) -> None:

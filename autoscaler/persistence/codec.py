@@ -55,7 +55,7 @@ _TYPES: dict[type, str] = {
     WriteFailure: "failed",
     SkippedWrite: "notWritten",
 }
-"""The value of `type` of each class that stands for one of several."""
+"""The value of `type` of each class of a union."""
 
 _WORDS: dict[type, str] = {int: "an integer", float: "a number", str: "a text"}
 _WORDS |= {bool: "true or false", NoneType: "null"}
@@ -224,7 +224,7 @@ def _is_choice(kind: Any) -> bool:
 
 
 def _plain_choice(kind: Any) -> Any:
-    """Return the choice that is no dataclass: one at most, as JSON would not tell several apart."""
+    """Return the choice that is not a dataclass; JSON could not distinguish two."""
     return next((part for part in _choices(kind) if part not in _TYPES), NoneType)
 
 

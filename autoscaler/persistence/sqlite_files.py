@@ -1,6 +1,6 @@
-"""A SQLite file of ours: created, opened, its tables and their version, what damage looks like.
+"""SQLite files: how they are created and opened, their tables and version, and damage.
 
-`SqliteWorker` writes one on a thread of its own: it opens it, and anew after an error, and reports.
+`SqliteWorker` writes a file on its own thread, opens it again after an error, and reports.
 """
 
 import os
@@ -32,7 +32,7 @@ _MOST_BYTES_OF_A_ROW = 16 * 2**20
 """Of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
 
 _PARTS = ("", "-wal", "-shm", "-journal")
-"""What SQLite has beside a database is part of it, and opened with it."""
+"""The files that SQLite keeps next to a database are part of it."""
 
 
 class MalformedError(Exception):
@@ -40,14 +40,14 @@ class MalformedError(Exception):
 
 
 UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
-"""What a damaged file raises besides sqlite3.Error."""
+"""The errors of a damaged file in addition to sqlite3.Error."""
 
 
 NAME_CLUSTER = """
     UPDATE OR IGNORE targets SET key = ? || '/' || key
     WHERE length(key) - length(replace(key, '/', '')) = 2
 """
-"""Puts the name of a cluster before the keys of targets that have none (`TargetName`)."""
+"""Adds the name of a cluster to the keys of targets without one (`TargetName`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def open_to_write(
     """Open a file, or create it, and read what is needed of it.
 
     One that cannot be read, or whose ``damage`` was met while it was written, is renamed after the
-    Unix time ``now``, and a new one begun; ``on_set_aside`` is told ("could not be read ...").
-    Raises UnusableError, also for a newer version, OSError or sqlite3.Error.
+    Unix time ``now``, and a new one started; ``on_set_aside`` gets the reason ("could not be read
+    ..."). Raises UnusableError, also for a newer version, OSError or sqlite3.Error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
@@ -182,7 +182,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
-    """Open a file that is there; if nobody writes it, ``alone``, nothing is created beside it."""
+    """Open an existing file; with ``alone``, if nobody writes it, no other file is created."""
     _refuse_special_files(path)
     mode = "mode=ro&immutable=1" if alone else "mode=ro"
     uri = f"{path.absolute().as_uri()}?{mode}"
@@ -195,7 +195,7 @@ def _read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
 def opened_to_read(path: Path, schema: Schema) -> Iterator[sqlite3.Connection]:
     """Open a file, also while it is written, to read it as it is at one moment; changes nothing.
 
-    Raises FileNotFoundError or NotADirectoryError where there is none, and UnusableError for any
+    Raises FileNotFoundError or NotADirectoryError if it is missing, and UnusableError for any
     other failure, also of what is done with the connection.
     """
     try:
@@ -280,7 +280,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def is_malformed(error: sqlite3.Error) -> bool:
-    """Return whether SQLite met what is no database: opened anew the file is no better."""
+    """Return whether the file is not a database: opening it again does not help."""
     return _code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -375,7 +375,7 @@ class SqliteWorker(Generic[File]):
     # -- state; for any thread -------------------------------------------------------------------
 
     def report(self, *, ok: bool, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
-        """Report how it stands, and count an error, if it is ``still`` so once no other reports."""
+        """Report the state, and count an error, if it is ``still`` current after other reports."""
         with self._lock:
             if not still():
                 return

@@ -23,7 +23,7 @@ _OURS = (DATABASE, LOCK, DAEMON_LOCK, RELEASE, RECORD, RECORD_LOCK)
 _LONGEST_HOLDER = 300
 
 PRIVATE = 0o600
-"""The mode of our files; SQLite gives those beside a database the mode of that."""
+"""The mode of our files; SQLite creates its own files with the mode of the database."""
 _PRIVATE_DIRECTORY = 0o700
 
 

@@ -47,7 +47,7 @@ def _mark(folder: Path) -> str:
 
 
 def _remove_if_left(path: Path) -> None:
-    """Remove a folder of ours whose process has ended; raises OSError if it has not."""
+    """Remove a folder whose process has ended; raises OSError if it still runs."""
     # A link is not followed: others may write to the system's temporary directory.
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -1,4 +1,4 @@
-"""Prometheus: queries over its HTTP API, or that of anything that speaks it (Thanos, Mimir)."""
+"""Prometheus: queries over its HTTP API, also of compatible servers (Thanos, Mimir)."""
 
 from autoscaler.prometheus.reader import PrometheusReader
 

@@ -1,4 +1,4 @@
-"""What came of a query: a `QueryResult`, or why there is none, and whether to ask again.
+"""The outcome of a query: a `QueryResult`, or the failure and whether to ask again.
 
 Format: https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
@@ -186,7 +186,7 @@ _LATEST = 253_402_300_799.0
 def document_of(
     subject: str, body: bytes, redactor: Redactor, parse: Callable[[bytes], object] = json.loads
 ) -> dict[str, object]:
-    """Parse the body of an answer with status 200; raises QueryError if it is no success."""
+    """Parse the body of an answer with status 200; raises QueryError if it is not a success."""
     try:
         document = parse(body)
     except (ValueError, RecursionError):
@@ -201,7 +201,7 @@ def document_of(
 
 
 def result_of(subject: str, document: dict[str, object]) -> tuple[object, Any]:
-    """Return type and result of a whole answer; raises QueryError if it has none."""
+    """Return type and result of a whole answer; raises QueryError without a result."""
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:
         raise misshapen(subject, "data.resultType is missing")
@@ -209,7 +209,7 @@ def result_of(subject: str, document: dict[str, object]) -> tuple[object, Any]:
 
 
 def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> QueryResult:
-    """Convert a whole answer; raises QueryError for what is no vector or scalar of floats."""
+    """Convert a whole answer; raises QueryError if it is not a vector or scalar of floats."""
     kind, result = result_of(subject, document)
     if kind not in {"vector", "scalar"}:
         text = redactor.line(kind, LONGEST_TYPE) if isinstance(kind, str) else ""

@@ -56,7 +56,7 @@ class AzureFetch:
             self._secret = SecretFile("service account token", Path(path)) if path else None
 
     def __call__(self) -> Token[str]:
-        """Ask with credentials made anew, which remember no token."""
+        """Ask with new credentials, which remember no token."""
         secret = "" if self._secret is None else self._secret.read()
         try:
             with self._credential(secret) as credential:

@@ -1,4 +1,4 @@
-"""Reads metrics: one query, several tries, one answer or one sentence why there is none.
+"""Reads metrics: one query, several tries, one answer or one failure.
 
 Queries are sent by POST, whose length nothing limits.  A proxy that permits only GET answers POST
 with 405, or with 403 where it maps methods to rights: then the query is sent by GET, and so are the
@@ -52,7 +52,7 @@ from autoscaler.transport.retries import FailureKind, RequestFailure, Retrier
 MOST_BYTES = 8 * MIB
 """Of one body, decompressed: 40,000 series with long labels, 100,000 with short ones."""
 _PROCESS = AnswerMemory(MOST_BYTES, parsed=200 * MIB)
-"""That of all readers: the pod of config/kubernetes has 512 MiB, 250 of them for 10,000 targets."""
+"""The limit of all readers: a pod has 512 MiB, of these 250 for 10,000 targets."""
 _SHORTEST_SECRET = 6
 """Shorter values (a tenant "1", dedup=true) would blank out innocent words of an error text."""
 _ENCODING = "gzip"
@@ -134,7 +134,7 @@ class PrometheusReader:
     ) -> A | RequestFailure:
         """Ask an endpoint of the query API; ``slow_again`` is whether what is slow is tried again.
 
-        ``convert`` makes the result of the server's name in messages and the document, of which it
+        ``convert`` makes the result of the server's name in messages and the document; it
         may quote what it has a Redactor for; it raises QueryError.
         """
         exchange = partial(self._result, path, parameters, convert)
@@ -272,7 +272,7 @@ class PrometheusReader:
             raise QueryError(f"{error}: queries should aggregate", kind=kind) from None
 
     def _failure(self, error: Exception, seconds: float) -> QueryError:
-        """Return the failure for what was raised by a request that had so many seconds."""
+        """Return the failure for the error of a request with a time limit in seconds."""
         timeout = self._settings.timeout
         return connection_failure(error, self._subject, self._pools.host, seconds, timeout)
 

@@ -41,7 +41,7 @@ _TOLD = (
     PartialCredentialsError,
     ProfileNotFound,
 )
-"""Errors whose text says what is wrong; that of others may be an answer with credentials."""
+"""Errors with a safe text; other texts may contain an answer with credentials."""
 _HEADER_OF_TOKEN = "x-amz-security-token"  # noqa: S105 - a name
 _CONFIG = Config(connect_timeout=5.0, read_timeout=5.0, retries={"total_max_attempts": 2})
 
@@ -75,7 +75,7 @@ def add_signature(request: PreparedRequest, signing: SigningKeys, redactor: Reda
 
 
 class CredentialsFetch:
-    """Finds the credentials anew each time it is called; raises SecretError."""
+    """Finds the credentials again at each call; raises SecretError."""
 
     def __init__(self, settings: SigV4Settings) -> None:
         self._settings = settings

@@ -104,7 +104,7 @@ class ConnectionPools:
         )
 
     def _proxies(self) -> dict[str, str]:
-        """Return those of the environment, none for a loopback address; raises QueryError."""
+        """Return the proxies of the environment, none for a loopback address; raises QueryError."""
         proxies = {} if is_loopback(self.host) else get_environ_proxies(self._url)
         proxy = select_proxy(self._url, proxies)
         try:

@@ -47,12 +47,12 @@ _UNIT = 1000
 _MOST_STEPS, _MOST_PARTS = 1 << 40, 1 << 24
 """A larger change of a value, and of the load of pods, is not looked for."""
 _MOST_COMPUTED, _OF_METRIC = 250_000, 50
-"""After so many samples no further value is looked for; a metric counts as 50 besides its own."""
+"""The most samples of a search for values; a metric counts as 50 in addition to its own."""
 
 
 _MINIMUM, _MAXIMUM = "minReplicas", "maxReplicas"
 _MOST_TOLD = 8
-"""So many other values are told; there may be many metrics."""
+"""The most other values that are shown; there may be many metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _value(alternative: OtherValue, entry: SyncResult) -> str:
 
 
 def alternatives_of(entry: SyncResult) -> Iterator[RemovedInput | OtherBound | OtherValue]:
-    """Yield what would have changed the count; nothing if deciding again comes to another one."""
+    """Yield what would change the count; nothing if deciding again has another result."""
     again = _RepeatedDecision(entry)
     if isinstance(again.base.scale, Scale) and again.base.desired == entry.decision.desired:
         yield from _left_out(again)
@@ -137,7 +137,7 @@ def alternatives_of(entry: SyncResult) -> Iterator[RemovedInput | OtherBound | O
 
 
 class _RepeatedDecision:
-    """Decides an entry again with other inputs; None stands for the entry's own."""
+    """Decides an entry again with other inputs; None means the entry's own."""
 
     def __init__(self, entry: SyncResult) -> None:
         self.entry = entry
@@ -230,7 +230,7 @@ def _first(holds: Callable[[int], bool], most: int) -> int | None:
 
 
 def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Reading], int, int]:
-    """Return what changes a reading by so many steps, and how many there are up and down."""
+    """Return a function that changes a reading by steps, and the numbers of steps up and down."""
     if isinstance(reading, Values):
         total, of = sum(reading.values), target.value or target.average_value or 0
         step = 1 if any(milli % _UNIT for milli in (of, *reading.values)) else _UNIT
@@ -312,7 +312,7 @@ def _with_bound(again: _RepeatedDecision, which: str, replicas: int) -> Decision
 
 
 _Alternatives = Iterator[tuple[str, Decision, str]]
-"""What is left out, what is then decided, and until when it counts."""
+"""The removed input, the decision without it, and its end in words."""
 
 
 def _left_out(again: _RepeatedDecision) -> Iterator[RemovedInput]:

@@ -87,7 +87,7 @@ AcceptedWrite = Annotated[Json, BeforeValidator(_escaped)]
 
 
 def path_of_target(key: str) -> str:
-    """Return the path of a target below that of the API."""
+    """Return the path of a target in the API."""
     name = TargetName.parse(key)
     quoted = [quote(part, safe="", errors="replace") for part in name]
     of_cluster = f"/clusters/{quoted[0]}" if name.cluster else ""
@@ -170,7 +170,7 @@ class ComponentState(AnswerModel):
 
 
 class Fallback(AnswerModel):
-    """The fallback that stands for a metric that fails."""
+    """The fallback that replaces a failing metric."""
 
     behavior: FallbackBehavior
     failed_syncs: int
@@ -185,7 +185,7 @@ class Metric(AnswerModel):
     target_type: str
     """utilization, value or average."""
     value: int | float | str | None
-    """A text for what is no finite number."""
+    """A text for a value that is not a finite number."""
     target: int | float
     text: str
     """Both as `kubectl get hpa` writes them."""
@@ -210,7 +210,7 @@ class Pause(AnswerModel):
 
 
 class Idle(AnswerModel):
-    """How a target stands with its `idle` rule."""
+    """The state of the `idle` rule of a target."""
 
     asleep: bool
     active: bool
@@ -245,7 +245,7 @@ class HpaState(AnswerModel):
 
 
 class TargetSummary(AnswerModel):
-    """How a target stands after a sync."""
+    """The state of a target after a sync."""
 
     target: str
     """NAMESPACE/KIND/NAME, of a kind that is not of its usual group NAMESPACE/KIND.GROUP/NAME; with
@@ -275,12 +275,12 @@ class TargetSummary(AnswerModel):
 
     @property
     def in_shadow(self) -> bool:
-        """Whether it is never written: by its mode, or beside another autoscaler."""
+        """Whether it is never written: by its mode, or because another autoscaler controls it."""
         return self.mode == Mode.SHADOW or self.controlled_by is not None
 
 
 class TargetState(TargetSummary):
-    """How a target stands, as of its last sync."""
+    """The state of a target as of its last sync."""
 
     cluster: str = ""
     """Its cluster, with `clusters`."""
@@ -318,7 +318,7 @@ class TargetList(AnswerModel):
 
 
 class Schedule(AnswerModel):
-    """A schedule: while it is open, its bounds replace those of the target."""
+    """A schedule: while it is open, its bounds replace the bounds of the target."""
 
     name: Text
     open: bool
@@ -424,11 +424,11 @@ class DecisionPods(AnswerModel):
 
 
 class DecisionMetric(Metric):
-    """A metric of a decision, with how it came to its proposal, or why it did not."""
+    """A metric of a decision, with the computation of its proposal, or its failure."""
 
     query: Query | None = None
     default: bool = False
-    """Whether it is the one that a target without `metrics` has."""
+    """Whether it is the default metric of a target without `metrics`."""
     failed: str | None = None
     """The HPA's reason why there is no proposal."""
     error: Text | None = None
@@ -452,7 +452,7 @@ class DecisionMetric(Metric):
 
 
 class BreakerHold(AnswerModel):
-    """The scale-down breaker holds a target that would go down to so many replicas."""
+    """The scale-down breaker holds a target that would scale down."""
 
     server: str
     until: Instant
@@ -469,7 +469,7 @@ class TargetDecision(TargetSummary):
     write: str | None = None
     """What became of the write; absent where none was due."""
     held_until: Instant | None = None
-    """Until when nothing is written, since others undo our changes."""
+    """The time until which nothing is written, because other clients undo our changes."""
     breaker: BreakerHold | None = None
     """The scale-down breaker that holds it."""
     releases_at: Instant | None = None
@@ -544,7 +544,7 @@ class Decision(TargetDecision):
     stages: tuple[DecisionStage, ...]
     """What changed the count on its way, in order."""
     rescale: bool
-    """Whether the count is to be changed."""
+    """Whether the count changes."""
     reason: Text
     """As the HPA writes it."""
     conditions: tuple[DecisionCondition, ...]
@@ -601,7 +601,7 @@ class Explanation(AnswerModel):
     decision: Annotated[Json, _AnswerField(Decision)] | None
     """All of it; null if it is lost, or the target was removed."""
     recomputed: bool | None = None
-    """Whether deciding again came to the same; of `autoscaler explain --recompute` only."""
+    """Whether deciding again has the same result; only with `autoscaler explain --recompute`."""
 
     @property
     def validity(self) -> str:
@@ -625,7 +625,7 @@ class FieldDifference(AnswerModel):
 
 
 class ReadingDifference(AnswerModel):
-    """A metric whose value in the HPA is none that was read here within one period."""
+    """A metric whose HPA value matches none of our readings of the last period."""
 
     metric: Sentence
     ours: str
@@ -656,7 +656,7 @@ class UncomparedTime(AnswerModel):
 
 
 class LastDay(AnswerModel):
-    """The part of the last 24 hours that lies within the time that was asked for."""
+    """The part of the last 24 hours within the requested period."""
 
     compared_seconds: float
     agreement: float | None
@@ -675,7 +675,7 @@ class AgreementTime(AnswerModel):
 
 
 class TargetAgreement(AnswerModel):
-    """How a target in shadow agrees with the HPA beside it."""
+    """The agreement of a target in shadow with its HPA."""
 
     target: str
     since: Instant | None
@@ -748,7 +748,7 @@ class ServerBreaker(AnswerModel):
     tripped: bool
     until: Instant | None
     held: int
-    """So many targets it holds."""
+    """The number of held targets."""
     targets: int
 
 

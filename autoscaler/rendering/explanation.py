@@ -43,7 +43,7 @@ def explain(
 ) -> str:
     """Explain a whole decision line by line; ``sources`` are of its queries.
 
-    ``file`` is the configuration of which a hint asks Prometheus; without one there is no hint.
+    ``file`` is the configuration for a hint that asks Prometheus; without it there is no hint.
     Where it is kept what was decided from, it has the rules in force and the last change too.
     """
     decision, target = result.decision, result.target
@@ -69,7 +69,7 @@ def explain(
 
 
 def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
-    """Return what stabilization and limits did; with the inputs, by which rules, and since when."""
+    """Return the effects of stabilization and limits; with inputs, also their rules."""
     decision, given = result.decision, result.given
     stages: dict[str, list[str]] = {}
     if given is not None:

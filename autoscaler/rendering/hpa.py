@@ -1,4 +1,4 @@
-"""What the HPA beside a target in shadow has decided, in words and as an answer."""
+"""The decision of the HPA of a target in shadow, in words and as an answer."""
 
 from collections.abc import Iterator
 

@@ -21,9 +21,9 @@ from autoscaler.rendering.record import metric_of, whole
 _AFTER = 1e-3
 """Ends of a time are not part of it; instants are kept to the millisecond."""
 _NEAR_SECONDS, _NEAR = 3600.0, 200
-"""Others who wrote within this time before a decision are told, of so many changes."""
+"""Writes of other clients within this time before a decision are shown, among this many changes."""
 _MOST_OTHERS = 10
-"""So many of their changes are named."""
+"""The most of their changes that are named."""
 
 
 def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.Explanation | None:
@@ -164,7 +164,7 @@ def _who(record: DirectoryRecord, change: Change) -> str:
 
 
 def recorded_targets(record: DirectoryRecord) -> answers.TargetList:
-    """Return how all that are still configured stood last.  Raises RecordError."""
+    """Return the last state of all configured targets.  Raises RecordError."""
     span = record.span()
     if span is None:
         raise RecordError("nothing is recorded yet")

@@ -136,7 +136,7 @@ def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
 
 
 def values_of(label: str, answer: QueryResult, *, all_of_them: bool = True) -> str:
-    """Return which values a label has in an answer, of which there may be others; empty if none."""
+    """Return some values of a label in an answer, in words; empty without values."""
     values = sorted({series.labels[label] for series in answer.series if label in series.labels})
     if not values:
         return ""
@@ -176,7 +176,7 @@ def why_no_series(ask: Ask, promql: str, name: str = "") -> str:
 
 
 class _Investigation:
-    """Asks at most so many questions about one query."""
+    """Asks a limited number of questions about one query."""
 
     def __init__(self, ask: Ask, name: str) -> None:
         self._ask = ask
@@ -218,7 +218,7 @@ class _Investigation:
     def _excluding(
         self, selector: VectorSelector, named: VectorSelector, others: Sequence[Matcher]
     ) -> str:
-        """Return which of the ``others``, the matchers besides the name, exclude all series."""
+        """Return which of the ``others``, the matchers of labels, exclude all series."""
         asked = others[:_MOST_MATCHERS]
         for matcher in asked:
             if not self._count(replace(selector, matchers=(*named.matchers, matcher))):

@@ -1,7 +1,7 @@
 """The sentence of a decision, for the log, pages, `plan`, `status` and Events.
 
 `verdict` is the whole sentence; the others are its parts, which an explanation tells one by one:
-what keeps a count from what the metrics ask for, and what decides besides the metrics.
+what keeps a count from what the metrics ask for, and what decides in addition to the metrics.
 """
 
 from collections.abc import Mapping
@@ -45,11 +45,11 @@ from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.wording import time_of_day
 
 _MOST_METRICS = 5
-"""At most so many metrics are named in one sentence."""
+"""The most metrics in one sentence."""
 
 
 def verdict(result: SyncResult) -> str:
-    """Return one sentence: what was decided, why, and what became of it."""
+    """Return one sentence: the decision, its reason and the outcome of the write."""
     decision, restraint = result.decision, result.classified().restraint
     if decision.current is None:
         why = _failure(decision)
@@ -354,7 +354,7 @@ def _bound(asked: int, decision: Decision) -> list[str]:
 
 
 def hold(stage: Stabilization, now: float) -> str:
-    """Return what stabilizes a count, and until when."""
+    """Return the window that keeps a count, and its end."""
     until = "" if stage.until is None else f" until {time_of_day(stage.until, now)}"
     if stage.refill is not None:
         returned = time_of_day(stage.refill.returned, now)

@@ -53,7 +53,7 @@ class QuerySource(NamedTuple):
 
 
 def target_state(result: SyncResult, since: float | None, message: str = "") -> answers.TargetState:
-    """Return how a target stands since an instant; ``message`` stands for the verdict if given."""
+    """Return the state of a target since an instant; ``message`` replaces the verdict if given."""
     metrics = _metrics(result.decision)
     if not metrics:
         # A target at zero, or that another autoscaler controls, needs no values.
@@ -202,7 +202,7 @@ def defaults_of(flags: Flags) -> answers.Defaults:
 def metric_of(
     metric: MetricSpec, result: MetricResult | None, absent: str = UNKNOWN
 ) -> answers.Metric:
-    """Return one metric; ``absent`` stands for a value that is not there."""
+    """Return one metric; ``absent`` replaces a missing value."""
     return answers.Metric(**_metric(metric, result, absent))
 
 
@@ -229,7 +229,7 @@ def _metric(metric: MetricSpec, result: MetricResult | None, absent: str) -> dic
 
 
 def decision_metric(result: MetricResult, **query: Any) -> answers.DecisionMetric:
-    """Return a metric with how it came to its proposal, or why it did not."""
+    """Return a metric with the computation of its proposal, or its failure."""
     outcome, reading, refill = result.outcome, result.reading, result.refill
     fields = _metric(result.metric, result, UNKNOWN) | query | {"missing": gaps_of(reading)}
     if not isinstance(outcome, Calculation):

@@ -40,7 +40,7 @@ _PAUSED = {
 
 
 def pause(pause: Pause, now: float, count: int | None = None) -> str:
-    """Write what is paused, at which count, by whom and until when."""
+    """Write what is paused, at which count, by which source and its end."""
     at = "" if count is None else f" at {count}"
     until = "" if pause.until is None else f" until {time_of_day(pause.until, now)}"
     return f"{_PAUSED[pause.mode]}{at} by {pause.by}{until}"
@@ -139,7 +139,7 @@ def wanted(decision: Decision) -> str:
 
 
 def saturation(saturation: Saturation, now: float) -> str:
-    """Write how many replicas are missing, and since when."""
+    """Write the number of missing replicas, and the start of it."""
     missing = wording.counted(saturation.missing, "replica")
     return f"{missing} below demand since {time_of_day(saturation.since, now)}: {saturation.reason}"
 

@@ -62,7 +62,7 @@ MARK_WORDS = {mark: (mark.name or "").lower().replace("_", " ") for mark in Mark
     Mark.SHADOW: "in shadow",
     Mark.REMOVED: "no longer configured",
 }
-"""The word for each mark; that of most is their name."""
+"""The word for each mark; for most marks it is the name."""
 ACTIVITY_WORDS = {
     Activity.ACTIVE: "active",
     Activity.INACTIVE: "not active",
@@ -242,7 +242,7 @@ def target(metric: MetricSpec) -> str:
 
 
 def usage(result: MetricResult) -> str:
-    """Write the measured value, in the unit of the target; a dash where there is none."""
+    """Write the measured value, in the unit of the target; a dash without a value."""
     if not isinstance(result.outcome, Calculation):
         return "-"
     current = result.outcome.current
@@ -266,7 +266,7 @@ def usage_and_target(result: MetricResult) -> str:
 
 
 def total(result: MetricResult) -> str | None:
-    """Write the sum that an average was made of; None where the value is no average of a sum."""
+    """Write the sum of an average; None if the value is not an average of a sum."""
     reading, outcome = result.reading, result.outcome
     if not isinstance(outcome, Calculation) or outcome.current.average_value is None:
         return None
@@ -281,7 +281,7 @@ def total(result: MetricResult) -> str | None:
 
 
 def usage_and_request(result: MetricResult) -> tuple[str, str] | None:
-    """Write the averages of the pods that a utilization is made of; None where it is none."""
+    """Write the averages of usage and request of a utilization; None for other values."""
     if not isinstance(result.outcome, Calculation):
         return None
     current = result.outcome.current
@@ -316,9 +316,9 @@ def plain(text: str, decision: Decision) -> str:
 
 
 def named_events(decision: Decision) -> Iterator[Event]:
-    """Yield a decision's events; those of metrics that failed name the metric after the HPA's text.
+    """Yield a decision's events; events of failed metrics name the metric after the HPA's text.
 
-    They are in the order of the metrics, of which not each that failed has one.
+    They are in the order of the metrics; not each failed metric has one.
     """
     unnamed = list(decision.metrics)
     for event in decision.events:
@@ -357,7 +357,7 @@ def recommendation(by: Recommendation, now: float) -> str:
 
 
 def refill(back: Refill, now: float) -> str:
-    """Write that a reading has just returned, and until when it takes nothing down."""
+    """Write that a reading has just returned, and when it may scale down again."""
     ago = f"{max(0, round(now - back.returned))} s ago"
     what = f"first reading {ago}" if back.first else f"first reading after a gap {ago}"
     if back.after_hold:

@@ -14,7 +14,7 @@ from autoscaler.sync.ports import BreakerChange, BreakerNews
 
 
 class BreakerStatus(NamedTuple):
-    """How the breaker of a server stands: it holds the ``down`` targets ``until`` a Unix time."""
+    """The state of a server's breaker: it holds the ``down`` targets ``until`` a Unix time."""
 
     server: str
     until: float | None
@@ -44,7 +44,7 @@ class Breakers:
         """By server and sync, what is done once it is known whether that breaker trips."""
 
     def resume(self, states: Mapping[str, BreakerState], wall: float, steady: float) -> None:
-        """Go on, before anything else, with what an earlier run left, as of ``wall``."""
+        """Continue with the state of an earlier run, as of ``wall``; called first."""
         self._ahead = wall - steady
         self._resumed = {
             name: shifted(state, -self._ahead)
@@ -60,7 +60,7 @@ class Breakers:
     def change(self, breaker: Breaker | None, targets: Sequence[Target]) -> list[BreakerNews]:
         """Watch these targets from now on; no sync may run of one that is changed or removed.
 
-        A trip goes on, unless its server has too few targets now, or there is no breaker.
+        A trip continues, unless its server has too few targets now, or there is no breaker.
         """
         with self._lock:
             old, self._of_target = self._servers, {}
@@ -121,14 +121,14 @@ class Breakers:
             return futures
 
     def give_up(self, sync: int, name: str, now: float) -> None:
-        """Let a sync wait for a server no longer: what is not decided does not count as down."""
+        """End a sync's wait for a server: undecided targets do not count as down."""
         with self._lock:
             server = self._servers.get(name)
             if server is not None and server.give_up(sync):
                 self._review(server, now)
 
     def holds(self, target: str, now: float) -> dict[str, float]:
-        """Return which servers' breakers hold a target, and until when."""
+        """Return the servers whose breakers hold a target, and the end of each hold."""
         with self._lock:
             return {
                 server.name: server.state.trip.until
@@ -168,7 +168,7 @@ class Breakers:
             }
 
     def statuses(self, now: float) -> list[BreakerStatus]:
-        """Return how each server's breaker stands."""
+        """Return the state of each server's breaker."""
         with self._lock:
             statuses = []
             for server in self._servers.values():
@@ -183,7 +183,7 @@ class Breakers:
     def _grouped(
         self, breaker: Breaker, targets: Sequence[Target], old: Mapping[str, ServerCount]
     ) -> dict[str, ServerCount]:
-        """Divide targets by the servers that they read from; what is known of them stays.
+        """Divide targets by the servers that they read from; the state of targets is kept.
 
         One in shadow is not written, and does not count.
         """
@@ -202,7 +202,7 @@ class Breakers:
         return servers
 
     def _review(self, server: ServerCount, now: float) -> None:
-        """Let the breaker trip or end, and those that wait go on where that is known."""
+        """Trip or end the breaker, and release the waiting syncs once that is known."""
         if server.review(self._begun, now):
             self._keep(self.states())
         for name, sync in list(self._waiting):
@@ -210,7 +210,7 @@ class Breakers:
                 self._end_wait((name, sync))
 
     def _end_wait(self, waiting: tuple[str, int]) -> None:
-        """Let those that wait go on."""
+        """Release the waiting syncs."""
         future = self._waiting.pop(waiting, None)
         # The driver may have cancelled it.
         if future is not None and future.set_running_or_notify_cancel():
@@ -223,7 +223,7 @@ class Breakers:
         return news
 
     def _changed(self, server: ServerCount, end: BreakerChange) -> list[BreakerNews]:
-        """Return what is to be reported of a server; ``end`` is what the end of a trip is."""
+        """Return the reports of a server; ``end`` is the kind of the end of a trip."""
         trip, before = server.state.trip, server.reported
         if trip is None:
             server.reported = None

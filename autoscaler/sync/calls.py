@@ -21,7 +21,7 @@ R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
 Urgency = tuple[int, float]
-"""Sorts: what is smaller comes first."""
+"""The order of calls: smaller first."""
 
 
 class _WaitingCall(NamedTuple):
@@ -61,7 +61,7 @@ class PriorityPool:
         self._running: Counter[str] = Counter()
 
     def set_rate(self, per_second: float) -> None:
-        """Run at most so many calls a second from now on, after a burst of ten seconds' worth."""
+        """Run at most ``rate`` calls per second from now on, after a burst of ten seconds."""
         most, seconds = max(1.0, per_second * 10.0), 1.0 / per_second
         if self._bucket is None or self._bucket.refill_seconds != seconds:
             self._bucket = TokenBucket(most, seconds, clock.monotonic())
@@ -212,7 +212,7 @@ class ClusterCalls:
         self.change(writes_per_second)
 
     def change(self, writes_per_second: Mapping[str, float]) -> None:
-        """Go on with these clusters, at their rates.  No call of another one may run."""
+        """Continue with these clusters, at their rates.  No call of another cluster may run."""
         at_once = _OF_ALL_AT_ONCE // max(1, len(writes_per_second))
         at_once = min(_CALLS_AT_ONCE, max(_FEWEST_AT_ONCE, at_once))
 
@@ -249,12 +249,12 @@ class FairQueries:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._pools: dict[str, tuple[PriorityPool, PriorityPool]] = {}
-        """By server those of quick and of slow queries."""
+        """By server, the calls of quick and of slow queries."""
         self._slow: set[QueryKey] = set()
         self._served = LeastRecentlyServed[QueryKey]()
 
     def in_order(self, queries: Iterable[QueryKey]) -> list[QueryKey]:
-        """Return the queries in the order in which those of each server should be asked."""
+        """Return the queries of each server in the order in which to ask them."""
         return sorted(queries, key=self._served.urgency)
 
     def ask(

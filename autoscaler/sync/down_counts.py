@@ -32,7 +32,7 @@ def reviewed(
     """Return the state at ``now``, when ``down`` of the ``of`` targets of the server would go down.
 
     A trip lasts for its time.  If still too many would go down at its end, the breaker trips again;
-    that they are not too many is said once the count ``is_complete``, and the trip kept until then.
+    the answer "not too many" needs a complete count, and a trip is kept until then.
     """
     trip, free_until = state.trip, state.released_until
     if holds(state, now) or (free_until is not None and now < free_until):
@@ -52,7 +52,7 @@ def released(breaker: Breaker, state: BreakerState, now: float) -> BreakerState:
 class SyncCount:
     """What one sync has to know: that enough of a server's targets were decided since it began.
 
-    ``down`` are those of the decided ones that would go down, ``awaited`` the sync's own targets
+    ``down`` are the decided targets that would scale down, ``awaited`` the sync's own targets
     that it has not decided.
     """
 
@@ -79,7 +79,7 @@ class ServerCount:
     down: set[str] = field(default_factory=set)
     """Those whose last sync decided on fewer replicas."""
     outdated: set[str] = field(default_factory=set)
-    """Those of ``down`` that are awaited."""
+    """The awaited targets among ``down``."""
     over: int | None = None
     """How many syncs had begun when the trip was first seen to be over."""
     syncs: dict[int, SyncCount] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class ServerCount:
             self.outdated.add(target)
 
     def note(self, begun: int, target: str, *, down: bool) -> None:
-        """Note whether a target would go down, after so many syncs had begun."""
+        """Note whether a target would scale down; ``begun`` syncs had started before."""
         before = self.decided.get(target, 0)
         self.decided[target] = begun
         self.outdated.discard(target)
@@ -142,7 +142,7 @@ class ServerCount:
             (sync.down.add if down else sync.down.discard)(target)
 
     def give_up(self, number: int) -> bool:
-        """Wait no longer in a sync: what is undecided is not down; return whether it runs."""
+        """End the wait of a sync: undecided targets are not down; return whether it runs."""
         sync = self.syncs.get(number)
         if sync is None:
             return False
@@ -158,10 +158,10 @@ class ServerCount:
             del self.syncs[number]
 
     def review(self, begun: int, now: float) -> bool:
-        """Set the state to that of ``now``, and return whether the breaker has tripped.
+        """Update the state to ``now``, and return whether the breaker has tripped.
 
-        So many syncs have ``begun``.  A trip that is over is kept until those that run by then have
-        decided their targets; those that begin later do not prolong it.
+        ``begun`` is the number of started syncs.  An ended trip is kept until the syncs that run
+        then have decided their targets; those that begin later do not prolong it.
         """
         before, count = self.state, len(self.down) - len(self.outdated)
         if before.trip is not None and self.over is None and not holds(before, now):

@@ -24,7 +24,7 @@ from autoscaler.core.writes import WriteOutcome
 
 @dataclass(frozen=True, slots=True)
 class SyncSummary:
-    """One sync of several targets: how many, what it took, what it came to."""
+    """One sync of several targets: their number, its duration and its results."""
 
     targets: int
     queries: int
@@ -47,12 +47,12 @@ class Cluster(Protocol):
     """
 
     def leads_since(self, namespace: str) -> float | None:
-        """Return since when (`clock.steady`) this process may write there; None if it may not."""
+        """Return the time (`clock.steady`) from which this process may write; None if never."""
 
     def listing_anew(self) -> Callable[[float], None] | None:
-        """Return what waits until a deadline for the caches, if these are listed anew.
+        """Return a function that waits until a deadline for the caches, if these are listed again.
 
-        They are since this process stood still.
+        They are listed again after this process was suspended.
         """
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
@@ -153,7 +153,7 @@ class Reporter:
     """Reports what became of each target; this one reports nothing."""
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
-        """Go on with these targets; no sync runs of one that is changed or removed."""
+        """Continue with these targets; no sync of a changed or removed target runs."""
 
     def report(self, result: SyncResult) -> None:
         """Report one target's result."""

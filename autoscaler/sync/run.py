@@ -30,7 +30,7 @@ from autoscaler.sync.state import SyncState
 R = TypeVar("R")
 
 _LIST_SHARE, _SCALE_SHARE, _READ_SHARE = 1 / 4, 1 / 3, 2 / 3
-"""The parts of a sync's time for new lists after the process stood still, for scales, and for all
+"""The parts of a sync's time for new lists after a suspension, for scales, and for all
 that is read; writes wait for everything."""
 
 _WATCHED_WITHIN_SECONDS = 5.0
@@ -57,15 +57,15 @@ class SyncRun:
     answered: dict[QueryKey, Future[None]] = field(default_factory=dict)
     """Done once the answer is there."""
     listed: dict[str, Future[None]] = field(default_factory=dict)
-    """By cluster that is listed anew, done when that has ended or is waited for no more."""
+    """By cluster that is listed again: done when the list ends or the wait is over."""
     registered: dict[Place, Future[None]] = field(default_factory=dict)
     """By cluster and namespace, done once each selector is known, or known to be unknowable."""
     unregistered: dict[Place, set[str]] = field(default_factory=dict)
     """The targets that this waits for."""
     number: int = 0
-    """That of this sync, to the breakers."""
+    """The number of this sync, for the breakers."""
     awaited_servers: set[str] = field(default_factory=set)
-    """Those of which it is waited for whether too many targets would go down."""
+    """The servers for which the sync waits until the breaker's count is complete."""
     decisions: dict[str, Decision] = field(default_factory=dict)
     changed: int = 0
     failed: int = 0
@@ -236,7 +236,7 @@ class SyncRun:
     def _is_sole_writer(self, target: Target) -> bool:
         """Return whether no other process with our Lease wrote since the scale was last read.
 
-        What was read just after this process came to lead may lack what the leader before it wrote.
+        A read just after this process became the leader may lack writes of the previous leader.
         """
         since = self.ports.clusters[target.cluster].leads_since(target.namespace)
         read = self.state.last_read.get(target.key, -math.inf)
@@ -308,7 +308,7 @@ class SyncRun:
         return step
 
     def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
-        """Wait for a call and return its result, or what ``failed`` makes of why there is none."""
+        """Wait for a call and return its result, or ``failed`` of its error."""
         yield future
         if future.cancelled():
             return failed(_STOPPING if self.state.stop.is_set() else NOT_BEGUN)
@@ -328,7 +328,7 @@ def write_urgency(current: int, desired: int) -> Urgency:
 
 
 class Syncer(SyncState):
-    """Syncs targets, those of several syncs at the same time, and carries their histories on."""
+    """Syncs targets, several syncs at the same time, and keeps their histories."""
 
     def sync(
         self,

@@ -66,5 +66,5 @@ def _group_of_each(targets: Sequence[Target]) -> list[str]:
 
 
 def _group_of(target: Target, query: Query) -> str:
-    """Return the group of a target that has one query; those of the default server keep theirs."""
+    """Return the group of a target with one query; the default server's keep their names."""
     return f"{target.sync_period}:{query.server and query.server + ':'}{query.promql}"

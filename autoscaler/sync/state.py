@@ -24,14 +24,14 @@ R = TypeVar("R")
 class Histories:
     """The history of each target from one sync to the next; a store keeps it beyond the process.
 
-    If the system's clock is set, all move with it.  A sync that runs meanwhile goes on by the clock
-    ``as_of`` its beginning.
+    If the system's clock is set, all move with it.  A sync that runs meanwhile continues by the
+    clock ``as_of`` its beginning.
     """
 
     def __init__(
         self, store: HistoryStore, known: Mapping[str, History], steps: clock.Steps
     ) -> None:
-        """Go on with ``known``, which are by the clock at the beginning of ``steps``."""
+        """Continue with ``known``, which are by the clock at the beginning of ``steps``."""
         self._store = store
         self._by_target = dict(known)
         self._lock = threading.RLock()
@@ -110,8 +110,8 @@ class SyncState:
     """What all syncs share; syncs of different targets may use it at the same time.
 
     ``stop`` ends syncs early: calls that run are finished, no other begins.  ``known`` are the
-    histories to go on with, by the clock at the beginning of ``steps``.  ``writes_per_second`` are
-    by cluster, `USUAL_WRITES_PER_SECOND` for one that has none.
+    histories to continue, by the clock at the beginning of ``steps``.  ``writes_per_second`` are
+    by cluster, by default `USUAL_WRITES_PER_SECOND`.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class SyncState:
         writes_per_second: Mapping[str, float],
         breaker: Breaker | None = None,
     ) -> None:
-        """Go on with other targets, flags and ports; a target whose key stays keeps its history.
+        """Continue with other targets, flags and ports; a target whose key stays keeps its history.
 
-        No sync may run of one that is changed or removed; others go on with the ports of before.
+        No sync of a changed or removed target may run; other syncs keep the previous ports.
         """
         keys = {target.key for target in targets}
         self.queries.retain({query.key for target in targets for query in target.all_queries})
@@ -186,7 +186,7 @@ class SyncState:
         return reads.submit(pool, target.key, target.namespace, deadline, call, call)
 
     def register_cached(self, targets: Sequence[Target]) -> None:
-        """Remember the cached selectors of targets that have none yet."""
+        """Remember the cached selectors of targets without a known selector."""
         for target in targets:
             if target.key not in self.overlaps:
                 ref = target.spec.scale_target_ref
@@ -204,7 +204,7 @@ class SyncState:
         return news
 
     def breaker_statuses(self) -> list[BreakerStatus]:
-        """Return how the scale-down breaker of each server stands."""
+        """Return the state of each server's scale-down breaker."""
         return self.breakers.statuses(self.ports.clock.steady())
 
     def report_breakers(self, news: Sequence[BreakerNews]) -> None:

@@ -12,12 +12,12 @@ from autoscaler import clock
 from autoscaler.rendering.answers import ComponentState
 
 PERIODS_ALLOWED = 3
-"""A sync that did not end within so many of its periods hangs."""
+"""A sync that does not end within this number of periods hangs."""
 
 NOT_ASKED = "there is no target to ask it for"
 _NOT_HEARD_OF = "not heard of yet"
 ANSWERS_COUNT_SECONDS = 60.0
-"""A server that answered within so many seconds answers, whatever failed since."""
+"""A server that answered within this time is up, whatever failed since, in seconds."""
 
 
 class Component(StrEnum):
@@ -37,7 +37,7 @@ class Component(StrEnum):
 REQUIRED = (Component.CONFIGURATION, Component.PROMETHEUS, Component.KUBERNETES, Component.CACHES)
 """Without one of these the daemon is not ready; the others only inform.
 
-A Prometheus server that the configuration names is none: it costs only the targets that ask it.
+A named Prometheus server is not one of them: it affects only the targets that query it.
 """
 
 
@@ -81,9 +81,9 @@ class Health:
         self._suspended = False
         self._answered: dict[str, float] = {}
         self._away: dict[str, float] = {}
-        """Servers that do not answer, and since when (monotonic) they have not."""
+        """Servers that do not answer, and the start of it (monotonic)."""
         self._states: dict[str, ComponentState] = {}
-        """By a `Component`, or by that of a named server or cluster (`part_of`)."""
+        """By a `Component`, or by a named server or cluster (`part_of`)."""
         self.report_unheard()
 
     # -- liveness --------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Health:
             self._set(name, ok=ok, message=message)
 
     def request_ended(self, name: str, problem: str | None = None) -> float | None:
-        """Note that a server answered, or the ``problem`` because of which it did not.
+        """Note that a server answered, or the ``problem`` if it did not.
 
         A problem counts once there was no answer for a minute: one failure among others says
         nothing.  Returns the seconds without an answer when that has just begun or ended.

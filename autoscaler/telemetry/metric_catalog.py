@@ -1,6 +1,7 @@
 """The metrics of the daemon as a whole: name, type, labels and what each means.
 
-`target_text.PER_TARGET` has those of each target; docs/reference/metrics.md is compared with both.
+`target_text.PER_TARGET` has the metrics per target; docs/reference/metrics.md is compared with
+both.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric.  The name is that of its samples, so that a counter's ends in `_total`."""
+    """One metric.  The name is its samples' name, so a counter's name ends in `_total`."""
 
     name: str
     kind: MetricKind

@@ -1,6 +1,6 @@
-"""The metrics: what is counted as it happens, what is read for a page, and the page itself.
+"""The metrics: counters, values read for a page, and the page itself.
 
-The library writes the metrics of the daemon as a whole, `target_text` those of each target.
+The library writes the metrics of the daemon, `target_text` the metrics per target.
 """
 
 import platform
@@ -53,7 +53,7 @@ _END = b"# EOF\n"
 
 
 class Instruments:
-    """Counts in a registry of its own; what is known exists at zero, so that a first one shows.
+    """Counts in its own registry; known series exist at zero, so that a first increase shows.
 
     With ``clusters`` what is of one has its name as a label; of others nothing is counted.
     """
@@ -221,7 +221,7 @@ class Metrics(Collector, Reporter):
         self._one_page_at_a_time = threading.Lock()
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:  # noqa: ARG002
-        """Go on with these targets."""
+        """Continue with these targets."""
         self.states.set_targets(targets)
 
     def report(self, result: SyncResult) -> None:

@@ -18,7 +18,7 @@ from autoscaler.rendering import wording
 from autoscaler.rendering.reasons import verdict
 
 _MOST = 10
-"""So many values of an External metric, or names of pods, are kept."""
+"""The most values of an External metric, or names of pods, that are kept."""
 _NOTHING = Values(())
 NOT_SYNCED_YET = "not synced yet since the daemon started, or since its metrics were changed"
 NOT_SYNCED = "none"
@@ -46,7 +46,7 @@ class TargetState:
 class TargetLabels:
     """A target's labels as the page writes them, without the closing brace.
 
-    Those of metrics are in the spec's order; types stand after them, values are in base units.
+    Metrics are in the spec's order; types follow them, values are in base units.
     """
 
     target: str
@@ -67,7 +67,7 @@ class TargetRow(NamedTuple):
 
 
 class TargetFacts(NamedTuple):
-    """What is known of one target; ``last`` and ``since`` are None before its first sync."""
+    """The state of one target; ``last`` and ``since`` are None before its first sync."""
 
     target: Target
     last: SyncResult | None
@@ -103,7 +103,7 @@ class TargetStates:
         """The states of targets whose metrics were changed, until their next sync."""
         self._findings: dict[str, str] = {}
         self._recorded: dict[str, LastState] = {}
-        """How targets stood before this process began, until it is used."""
+        """The recorded states of targets before this process, until they are used."""
         self._clock_set = 0.0
         self._versions = count()
         self.version = next(self._versions)
@@ -113,7 +113,7 @@ class TargetStates:
         """Keep the states of these targets, and forget all others.
 
         No sync may run of one that is changed or removed.  A target with other metrics has no state
-        until its next sync: the old proposals are not theirs.  The same state then goes on.
+        until its next sync: the old proposals are not theirs.  The same state then continues.
         """
         labels = {target.key: _labels(target) for target in targets}
         known = {
@@ -134,7 +134,7 @@ class TargetStates:
         self.version = next(self._versions)
 
     def resume(self, standings: Mapping[str, LastState]) -> None:
-        """Go on with the states that are recorded, at the next sync of each target."""
+        """Continue with the recorded states at the next sync of each target."""
         self._recorded = dict(standings)
 
     def note(self, result: SyncResult) -> None:
@@ -160,7 +160,7 @@ class TargetStates:
         self.version = next(self._versions)
 
     def clock_set(self, seconds: float) -> None:
-        """Follow the system's clock, which was set by so many seconds."""
+        """Follow the system's clock, which was set by a number of seconds."""
         self._clock_set += seconds
         self.version = next(self._versions)
 

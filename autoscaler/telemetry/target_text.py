@@ -1,7 +1,7 @@
 """The metrics of each target: what they mean, and their lines.
 
 With 10,000 targets these are some 190,000, for which prometheus-client takes seconds: it sorts and
-escapes the labels of each anew.  Label texts that are made once take a fifth of a second.
+escapes the labels of each again.  Label texts that are made once take a fifth of a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -60,7 +60,7 @@ def _number(
     number_of: Callable[[TargetRow], float | None],
     kind: MetricKind = MetricKind.GAUGE,
 ) -> None:
-    """Add one number of each target; one of which it is None has no sample."""
+    """Add one number of each target; None means no sample."""
     _family(name, meaning, kind=kind)(
         lambda rows: [
             (row.labels.target, number) for row in rows if (number := number_of(row)) is not None

@@ -1,6 +1,6 @@
 """What every HTTP client of the program shares: limits, retries, redaction and error classes.
 
-Neither a server nor what stands between is trusted to end its answer, to keep it small, or to leave
+Neither a server nor a proxy is trusted to end its answer, to keep it small, or to leave
 our credentials out of it.
 """
 
@@ -30,7 +30,7 @@ class Observer:
         """Observe that Kubernetes Events can no longer be written, or can again."""
 
     def fault(self, error: BaseException) -> None:
-        """Observe a defect of the autoscaler, after which it goes on."""
+        """Observe a defect of the autoscaler, which continues."""
 
 
 UNOBSERVED = Observer()

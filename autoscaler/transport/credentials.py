@@ -23,7 +23,7 @@ _REFUSED_PAUSE = 30.0
 """At least so long after a fetch a refusal causes another: the token need not be the reason."""
 _EARLY_SHARE = 0.2
 _EARLIEST_SECONDS = 300.0
-"""A token is replaced when this share of its time is left, or so many seconds if that is less."""
+"""A token is replaced when this share of its time is left, or this many seconds if less."""
 _NO_EXPIRY_SECONDS = 300.0
 """How often a token that does not say when it expires is fetched again."""
 _LONGEST_WAIT = 86_400.0
@@ -91,7 +91,7 @@ class BackgroundToken(Generic[T]):
     """Keeps a token valid: fetches it at once, again before it expires, and soon after a refusal.
 
     ``fetch`` runs on other threads, one at a time, and may raise SecretError.  While it fails, a
-    token that is still valid stays in use.  ``what`` it is stands in messages.  Thread-safe.
+    token that is still valid stays in use.  ``what`` names it in messages.  Thread-safe.
     """
 
     def __init__(self, what: str, fetch: Callable[[], Token[T]]) -> None:

@@ -60,7 +60,7 @@ class RequestSocket:
 
 class _ThreadDeadline(threading.local):
     request: RequestSocket | None = None
-    """The one that this thread carries out."""
+    """The deadline of the call of this thread."""
 
 
 _current = _ThreadDeadline()

@@ -22,9 +22,9 @@ _LONG = 16
 _SHORTEST_DERIVED = 6
 """A shorter encoded form would blank out innocent words."""
 _PIECE = 12
-"""So many characters of a secret in a row are hidden, whatever became of the rest."""
+"""This many consecutive characters of a secret are hidden, whatever the rest is."""
 _MOST_LOOKED_THROUGH = 1 << 14
-"""Characters of a text, of which a small part is shown."""
+"""The longest text that is searched, in characters."""
 _LONGEST_IN_PIECES = 1 << 16
 """The characters of a secret whose pieces are known; no server takes a header of that length."""
 # Blanks, and what is not seen, as it is or as JSON, Go and `printable` write it.
@@ -48,12 +48,12 @@ class Redaction:
     """
 
     def __init__(
-        self, secrets: Iterable[str] = (), *, shortest: int = 1, beside: "Redaction | None" = None
+        self, secrets: Iterable[str] = (), *, shortest: int = 1, other: "Redaction | None" = None
     ) -> None:
-        """Hide secrets of ``shortest`` characters or more, and the pieces that ``beside`` knows."""
+        """Hide secrets of ``shortest`` characters or more, and the pieces that ``other`` hides."""
         chosen = {secret for secret in secrets if len(secret) >= shortest}
         self._secrets = frozenset(chosen)
-        self._beside = beside
+        self._other = other
         forms = {form for secret in chosen for form in _forms(secret)}
         # The longest first: one secret may be a part of another.
         self._texts = tuple(sorted(forms, key=len, reverse=True))
@@ -87,15 +87,15 @@ class Redaction:
         return "".join([*kept, text[begin:]])
 
     def _knows(self, piece: str) -> bool:
-        beside = self._beside
+        beside = self._other
         return piece in self._known_pieces or (beside is not None and beside._knows(piece))  # noqa: SLF001 - its own class
 
     @cached_property
     def _known_pieces(self) -> frozenset[str]:
         """All pieces of 12 characters; made when a text is long enough to hold one."""
         new = self._secrets
-        if self._beside is not None:
-            new -= self._beside._secrets  # noqa: SLF001 - its own class
+        if self._other is not None:
+            new -= self._other._secrets  # noqa: SLF001 - its own class
         # The name before a password is not a secret.
         own = {secret for secret in new if not any(secret.endswith(f":{p}") for p in self._secrets)}
         forms = (_without_blanks(form)[0] for secret in own for form in _forms(secret))
@@ -141,7 +141,7 @@ class Redactor:
         with self._lock:
             own, beside = (*secrets, *self._remembered()), self._in_texts
         redactor = Redactor(self._fixed)
-        redactor._in_texts = Redaction((*own, *self._fixed), beside=beside)
+        redactor._in_texts = Redaction((*own, *self._fixed), other=beside)
         redactor._in_data = Redaction(own, shortest=_LONG)
         return redactor
 
@@ -169,7 +169,7 @@ class Redactor:
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL's scheme, host, port and path, or just a path; empty for what is no URL."""
+    """Return a URL's scheme, host, port and path, or just a path; empty for other texts."""
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -22,10 +22,10 @@ from autoscaler import clock
 from autoscaler.rendering.answers import ProblemDetails
 
 MOST_AT_ONCE = 2
-"""So many answers of a kind are made at once; further requests wait."""
+"""The most answers of a kind that are made at once; further requests wait."""
 MOST_WAIT_SECONDS = 5.0
 MOST_LARGE = 3
-"""So many are made or sent at once: one that its client does not read stays in memory."""
+"""The most answers that are made or sent at once: an unread answer stays in memory."""
 RETRY_LATER = {"Retry-After": "3"}
 """The header of what is not answered while the daemon starts, or answers too many."""
 ONLY_HEAD = "autoscaler.only_head"
@@ -67,7 +67,7 @@ class BusyError(Exception):
 
 
 class AnswerPool:
-    """Makes at most ``most_at_once`` answers at once; a request waits for so many seconds."""
+    """Makes at most ``most_at_once`` answers at once; a request waits for a limited time."""
 
     def __init__(
         self, most_at_once: int = MOST_AT_ONCE, wait_seconds: float = MOST_WAIT_SECONDS

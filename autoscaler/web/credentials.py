@@ -79,9 +79,9 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 
 MOST_AT_ONCE = 2
-"""So many passwords are checked at once: each takes a processor for about 0.1 s."""
+"""The most passwords that are checked at once: each takes a processor for about 0.1 s."""
 MOST_WAITING = 16
-"""So many more wait for that; a further one is answered at once that it has to come again."""
+"""The most further checks that wait; beyond them the answer is 503 with Retry-After."""
 _MOST_REMEMBERED = 64
 _LONGEST_PASSWORD = 72
 """The bytes of a password that bcrypt takes in."""
@@ -89,7 +89,7 @@ _NO_SALT_NO_HASH = "." * 53
 
 
 class Verdict(Enum):
-    """What is to be done with a request."""
+    """The action for a request."""
 
     RIGHT = auto()
     MISSING = auto()

@@ -23,12 +23,12 @@ from autoscaler.web.access import CERTIFICATE
 
 MOST_CONNECTIONS = 32
 MOST_OF_ONE_CLIENT = 8
-"""So many connections from one address are answered at once."""
+"""The most connections from one address that are answered at once."""
 MOST_HEAD_BYTES = 16 << 10
 """How long the request line and the headers may be together."""
 
 _BACKLOG = 128
-"""So many clients wait to be accepted; asyncio may accept them all before it closes one."""
+"""The most clients that wait to be accepted; asyncio may accept all before it closes one."""
 _CLOSE_SECONDS = 1
 """How long the end waits for connections that are closed."""
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
@@ -117,7 +117,7 @@ class Listener:
             runner.run(self._server.serve([self._socket]))
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Report a defect; a client that is gone, and a lack of file descriptors, are none."""
+        """Report a defect; a disconnected client and a lack of file descriptors are not defects."""
         error = context.get("exception")
         if error is not None and not isinstance(error, OSError):
             self._on_fault(error)
@@ -253,7 +253,7 @@ class _Connection(H11Protocol):
         return not self.asked or is_sent
 
     async def _encrypt(self, tls: ListenerTls) -> None:
-        """Go on encrypted, within the time for the head; the client is cut if it does not."""
+        """Continue encrypted, within the time for the head; otherwise disconnect the client."""
         encrypted: asyncio.Transport | None = None
         try:
             context = await run_in_threadpool(tls.context)

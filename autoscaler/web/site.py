@@ -37,7 +37,7 @@ _MANY = 1000
 class Views:
     """The daemon as the API and the pages show it; each part is asked at each request.
 
-    ``config`` is that in force.  ``record`` is None if nothing is recorded; ``leaders`` returns
+    ``config`` is in force.  ``record`` is None without a record; ``leaders`` returns
     who leads each cluster, None without leader election.
     """
 
@@ -54,7 +54,7 @@ class Views:
         return None if leaders is None else any(leader.leading for leader in leaders)
 
     def leader_states(self) -> tuple[LeaderState, ...] | None:
-        """Return who leads each cluster, as it is told; None without leader election."""
+        """Return the leader of each cluster; None without leader election."""
         leaders = self.leaders()
         return None if leaders is None else tuple(map(LeaderState.model_validate, leaders))
 
@@ -91,7 +91,7 @@ class Views:
 
 
 def _differences(facts: TargetFacts) -> Sequence[FieldChange]:
-    """Return the fields in which a target differs from the HPA beside it."""
+    """Return the fields in which a target differs from its HPA."""
     last = facts.last
     if last is None or last.decision.hpa is None:
         return ()

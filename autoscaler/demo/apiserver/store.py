@@ -48,7 +48,7 @@ NAMESPACES = ServedResource("", "v1", "namespaces", "Namespace", namespaced=Fals
 AUTOSCALERS = ServedResource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
 )
-"""There are none; the autoscaler looks for them."""
+"""Empty; the autoscaler looks for them."""
 RESOURCES = (DEPLOYMENTS, PODS, EVENTS, LEASES, NAMESPACES, AUTOSCALERS)
 
 
@@ -58,7 +58,7 @@ def timestamp(wall: float) -> str:
 
 
 def meta(obj: Mapping[str, Any]) -> KubeObject:
-    """Return the metadata, empty when there is none."""
+    """Return the metadata, empty if missing."""
     metadata = obj.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
 
@@ -133,7 +133,7 @@ class UnknownPathError(Exception):
 def refused_object(
     code: int, reason: str, resource: ServedResource, name: str, message: str
 ) -> StatusError:
-    """Return the refusal of a request for one object, which stands for {} in the message."""
+    """Return the refusal of a request for one object, whose name replaces {} in the message."""
     parts = {"name": name, "group": resource.group, "kind": resource.plural}
     details = {field: value for field, value in parts.items() if value}
     return StatusError(code, reason, message.format(f'{resource.qualified} "{name}"'), details)

@@ -32,7 +32,7 @@ Selection = Callable[[KubeObject | None], bool]
 
 
 def selection(namespace: str, query: Mapping[str, str]) -> Selection:
-    """Read the selectors of a query; an empty text stands for any.  Raises `StatusError`."""
+    """Read the selectors of a query; an empty text matches all.  Raises `StatusError`."""
     try:
         selector = selectors.parse(query.get("labelSelector", ""))
     except ValueError as error:
@@ -66,7 +66,7 @@ def watch_events(
 
     It begins after the query's `resourceVersion`, or now.  It ends at its `timeoutSeconds`, with a
     bookmark where they are allowed, or with one ERROR event, or when ``going`` returns False: the
-    server stops, or the client does not listen any more.  An object that comes to be selected is
+    server stops, or the client disconnects.  An object that becomes selected is
     ADDED, one that is selected no more DELETED.  Raises `StatusError` for an invalid query.
     """
     asked = selection(namespace, query)
@@ -97,7 +97,7 @@ def watch_events(
 
 
 def _event(change: StoreChange, asked: Selection) -> KubeObject | None:
-    """Return what a watch is told of a change, if it concerns what is asked for."""
+    """Return the watch event of a change, if it matches the request."""
     before, after = change.previous, change.current
     if after is not None and asked(after):
         return {"type": "MODIFIED" if asked(before) else "ADDED", "object": after}
@@ -108,7 +108,7 @@ def _event(change: StoreChange, asked: Selection) -> KubeObject | None:
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
-    """Read a parameter of a request, 0 where there is none.  Raises `StatusError` for no number."""
+    """Read a number of a request, 0 without one.  Raises `StatusError` for other texts."""
     text = query.get(name) or "0"
     if not text.isdecimal():
         raise bad_request(f'{name}: Invalid value: "{text}"')
@@ -149,7 +149,7 @@ class ApiAnswer(NamedTuple):
 
 
 WatchEvents = Iterator[KubeObject | None]
-"""A stream of watch events; None stands for a moment without one."""
+"""A stream of watch events; None means a moment without an event."""
 
 
 def parse(method: str, target: str, content_type: str, body: bytes) -> ApiRequest:
@@ -268,7 +268,7 @@ class Verbs:
 
 
 def _decode(request: ApiRequest) -> KubeObject:
-    """Read the body.  Raises 415 for another form, 400 for what is no object."""
+    """Read the body.  Raises 415 for another content type, 400 if it is not an object."""
     forms = {MERGE_PATCH, *([APPLY_PATCH] if request.scale else [])}
     if request.content_type not in (forms if request.method == "PATCH" else {_JSON}):
         message = "the body of the request was in an unknown format"
@@ -319,9 +319,9 @@ def _scale_of(obj: KubeObject) -> KubeObject:
 
 
 def _scaled(obj: KubeObject, scale: KubeObject, request: ApiRequest) -> KubeObject:
-    """Return a Deployment with the count of a Scale, of which an absent one is zero.
+    """Return a Deployment with the count of a Scale; a missing count is zero.
 
-    Of its field managers only that of the count is kept, so that none conflict.  An update to zero
+    Of its field managers only the count's is kept, so that none conflict.  An update to zero
     leaves none: it is left out of the Scale.
     """
     replicas = (scale.get("spec") or {}).get("replicas", 0)

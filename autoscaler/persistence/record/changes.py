@@ -82,7 +82,7 @@ def is_held(decision: Decision) -> bool:
     """Return whether stabilization keeps the count as it is, though the metrics ask for another.
 
     A load at the edge of the tolerance begins and ends that many times an hour.  So its begin is a
-    change, and its end is none until something else changes: samples have what is asked for.
+    change, and its end is not a change until something else changes: samples have the values.
     """
     stable = decision.stabilization
     return (
@@ -98,14 +98,14 @@ def of_stabilization(stable: Stabilization | None) -> Hashable:
 
 
 def of_hpa(hpa: Hpa | None) -> Hashable:
-    """Return what is a change of the HPA beside a target in shadow: which, and what it wants."""
+    """Return the part of the HPA of a shadow target whose difference is a change."""
     if hpa is None:
         return None
     return hpa.name, None if hpa.status is None else hpa.status.desired_replicas
 
 
 def of_idle(idle: IdleStatus | None) -> Hashable:
-    """Return what is a change of how a target stands with its `idle`."""
+    """Return the part of the idle state whose difference is a change."""
     return None if idle is None else (idle.asleep, idle.kept_awake)
 
 

@@ -1,10 +1,11 @@
 """The record's file: its tables, and rows put into it.
 
 A run is a time in which all was recorded.  Samples are texts of `packing`, deflated: in `samples`
-those of some minutes, in `minutes` steps of a minute of some hours.  What is not in `samples` yet
+the samples of some minutes, in `minutes` steps of a minute of some hours.  What is not in
+`samples` yet
 is in `recent`: of each batch a JSON object of texts by target; `open` has the begin of a target's
 text and the first row of `recent` that has some of it.  A change without rules and body is the
-removal of a target; those of others are texts of `changes`, deflated; `first` is the first body
+removal of a target; bodies of others are texts of `changes`, deflated; `first` is the first body
 with that row of `rules`.  `agreement` has one row for each stretch of time.
 """
 

@@ -1,4 +1,4 @@
-"""The samples of one target as text: what has changed since the sample before.
+"""The samples of one target as text: the differences from the previous sample.
 
 A sample is fields between commas, and ends with a semicolon: the milliseconds since the sample
 before, empty for one period, then for each number its difference to the one before, or itself
@@ -124,7 +124,7 @@ def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
 
     ``samples`` are in order and without a lapse between them; there may be such minutes among them.
     What held before a minute counts for its low and high, unless it begins with a sample.  If there
-    are more numbers from a sample on, or fewer, low and high begin anew with it.
+    are more numbers from a sample on, or fewer, low and high start again with it.
     """
     held: Numbers | None = None
     for minute, group in groupby(
@@ -176,7 +176,7 @@ def unpack_minutes(text: str, begin: float) -> Iterator[Sample]:
 def samples_of(chunks: Iterable[tuple[float, float, float, str | bytes]]) -> Iterator[Sample]:
     """Yield the samples of chunks: begin, end, period (0 for minutes), and text or deflated text.
 
-    One that is damaged ends there, and the next begins anew.
+    A damaged chunk ends there, and the next one starts again.
     """
     for begin, _, period, body in chunks:
         with suppress(ValueError):

@@ -48,7 +48,7 @@ _REMOVALS = (
 class DirectoryRecord:
     """The record of a state directory, also while it is written.  Thread-safe.
 
-    Each method opens the file anew, changes nothing, and raises RecordError.
+    Each method opens the file again, changes nothing, and raises RecordError.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -69,7 +69,7 @@ class DirectoryRecord:
         return None if begin == math.inf or end is None else (begin, max(begin, end))
 
     def standings(self) -> Mapping[str, LastState]:
-        """Return how each target stood last; one that was removed is left out."""
+        """Return the last state of each target; removed targets are left out."""
         found: dict[str, LastState] = {}
         with self._opened() as connection:
             for number, key in connection.execute("SELECT id, key FROM targets").fetchall():
@@ -173,7 +173,7 @@ class DirectoryRecord:
         )
 
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
-        """Yield the samples of a time in order, and before them the one that held at its begin."""
+        """Yield the samples of a period in order, first the one in force at its begin."""
         with self._opened() as connection:
             found = connection.execute("SELECT id FROM targets WHERE key = ?", (target,)).fetchone()
             if found is None:

@@ -11,7 +11,7 @@ class Change:
     """A decision in which something changed; it holds until the target's next one.
 
     ``state`` is a `core.classification.State`, ``message`` its sentence; counts that are not known
-    are None.  Changes with the same ``rules`` have equal ones.
+    are None.  Changes with the same ``rules`` have equal configurations.
     """
 
     id: int
@@ -41,7 +41,7 @@ A value is as its target: milli-units, or percent for a utilization; None where 
 class Sample(NamedTuple):
     """The numbers of one sync; they hold until the next sample, or until a lapse.
 
-    With 60 ``seconds`` those of a minute: its last, and ``low`` and ``high`` the least and most.
+    With 60 ``seconds`` of a minute: its last numbers, ``low`` the least and ``high`` the most.
     """
 
     time: float
@@ -59,7 +59,7 @@ class Lapse(NamedTuple):
 
 
 class LastState(NamedTuple):
-    """The last state of a target that is recorded, and since when it is so."""
+    """The last recorded state of a target, and its start."""
 
     state: str
     since: float

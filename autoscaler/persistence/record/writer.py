@@ -15,10 +15,10 @@ from autoscaler.persistence.state_directory import RECORD
 
 _MEANWHILE = "nothing is recorded until then; scaling continues"
 _LEAST_ROOM = 4000
-"""So many rows may wait to be written, or twice as many as there are targets."""
+"""The most rows that wait to be written; or twice the number of targets."""
 
 _AGREEMENT_ROOM = 100_000
-"""So many stretches may wait to be written; of more the oldest are dropped."""
+"""The most intervals that wait to be written; the oldest are dropped first."""
 
 _STEP_ROWS, _STEP_CHANGES = 1000, 100
 """The most rows, and changes among them, of one transaction."""
@@ -39,8 +39,8 @@ class Limits:
 class Times:
     """Seconds: from one batch to the next, and from one pruning to the next.
 
-    ``pause`` lies between an error and the next try; ``close`` is how long the end waits for what
-    is left to be written, ``idle`` the longest time without a sign of life in the file.
+    ``pause`` is the time between an error and the next try; ``close`` is how long the end waits
+    for what is left to be written, ``idle`` the longest time without a sign of life in the file.
     """
 
     batch: float = 2.0
@@ -52,7 +52,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the record stands: bytes, rows that were lost, the oldest instant (None if unknown)."""
+    """The state of the record: bytes, lost rows, the oldest instant (None if unknown)."""
 
     size: int = 0
     dropped: int = 0
@@ -63,7 +63,7 @@ class RecordWriter:
     """Keeps rows in `record.db` of a directory, which it creates if needed.
 
     A disk that fails or is slow keeps nobody waiting: rows are dropped then.  ``on_state`` is
-    called, as `SqliteWorker` does; ``note`` is said with every sentence that all is well.
+    called, as `SqliteWorker` does; ``note`` is added to every message of recovery.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class RecordWriter:
         wall: Callable[[], float] = clock.wall,
     ) -> None:
         self.epoch = 0
-        """It grows whenever rows were lost: what is recorded then is to begin anew."""
+        """It grows whenever rows were lost: the next recorded rows are complete ones."""
         self._directory = directory
         self._path = directory / RECORD
         self._limits = limits or Limits()
@@ -130,7 +130,7 @@ class RecordWriter:
 
     @property
     def status(self) -> Status:
-        """How the record stands."""
+        """The state of the record."""
         return Status(self._size, self._dropped, self._oldest)
 
     def close(self) -> None:

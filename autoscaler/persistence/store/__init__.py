@@ -1,7 +1,7 @@
 """The state directory: what targets remember, in a small SQLite database, beyond a restart.
 
 `SqliteHistoryStore` is the port `HistoryStore`.  It never delays scaling: if nothing can be kept
-it goes on from memory, reports that, and tries again.
+it continues from memory, reports that, and tries again.
 """
 
 from autoscaler.persistence.store.database import read_saved

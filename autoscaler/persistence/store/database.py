@@ -64,7 +64,7 @@ class Writer:
         self._ahead = clocks.wall() - clocks.steady()
         self._wanted: dict[str, Record] = {}
         self._unsaved: dict[str, Record | None] = {}
-        """What the file holds of the targets of which it is to hold something else."""
+        """The stored rows of the targets that must be rewritten."""
         self._breakers: Mapping[str, BreakerState] = {}
         self._breakers_unsaved = False
         self._contents = Contents(None)
@@ -90,7 +90,7 @@ class Writer:
         return file
 
     def resume(self) -> Resumption:
-        """Go on with what the file held, and return it, by the clock of now."""
+        """Continue with the content of the file, and return it, by the current clock."""
         contents, self._contents = self._contents, Contents(None)
         resumption = contents.resumed(self.now)
         if resumption.earlier:
@@ -158,7 +158,7 @@ class Writer:
 
 
 def read_saved(directory: Path, clocks: Clocks | None = None) -> Resumption | str | None:
-    """Return what a start would go on with; None without a file, or why it cannot be read.
+    """Return the state that a start would continue; None without a file, or the reason as text.
 
     A daemon may write it meanwhile, and nothing is changed.
     """

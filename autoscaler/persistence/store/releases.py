@@ -45,7 +45,7 @@ def withdraw(directory: Path) -> None:
 
 
 def take(directory: Path) -> Release | None:
-    """Take a request, or None; raises OSError, and ValueError for what is none."""
+    """Take a request, or None; raises OSError, and ValueError for an invalid request."""
     path = directory / RELEASE
     try:
         content = read_bytes(path, _MOST_BYTES)

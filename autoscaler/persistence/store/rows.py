@@ -1,7 +1,7 @@
 """What a file holds: read and checked, moved to the clock of now, and written where it changed.
 
 A history is one JSON text (`codec`), but for its recommendations: a sync changes one of
-each target.  They are rows for that, with slots first, so that what one sync changes lies close
+each target.  They are rows for that, with slots first, so that the changes of one sync are close
 together in the file.  When the clock was set meanwhile, histories are moved as the daemon does.
 """
 
@@ -87,7 +87,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """The histories to go on with, by the clock as it was at the instant ``now``."""
+    """The histories to continue, by the clock as it was at the instant ``now``."""
 
     now: Stamp
     histories: Mapping[str, History] = field(default_factory=dict)
@@ -102,11 +102,11 @@ class Resumption:
     saved_at: float = 0.0
     """When that was last, in Unix seconds by the clock of then."""
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
-    """How the scale-down breakers stood, by server."""
+    """The state of the scale-down breakers, by server."""
 
 
 def this_boot() -> str:
-    """Return the id of the machine's present boot; empty if the system has none."""
+    """Return the id of the machine's present boot; empty if unknown."""
     try:
         return _BOOT_ID.read_text("ascii").strip()
     except (OSError, ValueError):
@@ -161,7 +161,7 @@ class Contents:
     breakers: dict[str, BreakerState] = field(default_factory=dict)
 
     def resumed(self, now: Stamp) -> Resumption:
-        """Return what to go on with at ``now``."""
+        """Return the state to continue at ``now``."""
         saved = self.stamp
         if saved is None:
             return Resumption(now)

@@ -33,7 +33,8 @@ class DiskTimeouts:
     """How long, in seconds, a disk is waited for.
 
     ``start`` is for reading what was kept, ``intend`` for a history before its write to the
-    cluster, ``close`` for writing what is left; ``pause`` lies between an error and the next try.
+    cluster, ``close`` for writing the rest; ``pause`` is the time between an error and the next
+    try.
     """
 
     start: float = 20.0
@@ -208,7 +209,7 @@ class SqliteHistoryStore(_WriteQueue):
         self._resumed: SimpleQueue[Resumption] = SimpleQueue()
         self._begun = False
         self._lost = ""
-        """Why there is no state of an earlier run, if there is none."""
+        """The reason without a state of an earlier run, if it is missing."""
         self._timeout_thread = threading.Thread(
             target=self._watch, name="store-timeouts", daemon=True
         )

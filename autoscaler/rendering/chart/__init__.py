@@ -47,7 +47,7 @@ def chart_of(
     now: float = math.inf,
     most_points: int = 1000,
 ) -> Chart | None:
-    """Return a target's chart of at most so many times, from eight on.
+    """Return a target's chart of at most ``most`` times, at least eight.
 
     What is after ``now`` has not been yet.  Returns None where nothing is recorded.  Raises
     RecordError.
@@ -129,7 +129,7 @@ def _shades(
 
 
 def _changes_of(record: DirectoryRecord, target: str, begin: float, end: float) -> Iterator[Change]:
-    """Yield a target's changes, the last ones first, down to the one that held at ``begin``."""
+    """Yield a target's changes, the last ones first, down to the one in force at ``begin``."""
     before: int | None = None
     while True:
         page = record.changes([target], begin, end, limit=_PAGE, before=before)
@@ -209,7 +209,7 @@ def _foreign(change: Change, earlier: Change) -> ChartMark | None:
 
 
 def _add_shade(shades: list[Shade], shade: Shade, least: float) -> None:
-    """Add a shade to those of its kind, which come with the last first."""
+    """Add a shade to the others of its kind, which are sorted last first."""
     if shades and shades[-1].begin - shade.end <= least:
         shades[-1] = replace(shades[-1], begin=shade.begin, text=shade.text)
     else:

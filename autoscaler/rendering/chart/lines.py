@@ -1,4 +1,4 @@
-"""The lines of a chart: the rows of what was so from one instant on, and those of each metric."""
+"""The lines of a chart: rows of values from an instant on, and the rows of each metric."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -57,7 +57,7 @@ class ChartRow(NamedTuple):
 def rows_of(
     samples: Iterable[Sample], lapses: Sequence[Lapse], begin: float, end: float
 ) -> list[ChartRow]:
-    """Return the rows of a time, the last at its end; what is before the begin holds at it."""
+    """Return the rows of a period, the last at its end; an earlier row applies at the begin."""
     rows: list[ChartRow] = []
     gaps = [lapse for lapse in lapses if lapse.begin < end]
     for sample in samples:
@@ -107,7 +107,7 @@ def with_instants(rows: Sequence[ChartRow], instants: Iterable[float]) -> list[C
 
 
 def sampled_indexes(rows: Sequence[ChartRow], begin: float, end: float, most: int) -> list[int]:
-    """Return the indexes of at most so many rows, from eight on, that show what all of them do.
+    """Return the indexes of at most ``most`` rows, at least eight, that represent all rows.
 
     Of each bucket of time these are the last, and those with counts beyond the ones before and
     after, so that no step is lost; and the first gap.

@@ -1,6 +1,6 @@
 """What a chart is made of: lines, shades and marks.  Instants are Unix seconds.
 
-What is made in thousands are plain dataclasses, which `Chart` writes as it does itself.
+Objects that exist in thousands are plain dataclasses, which `Chart` writes like itself.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _NUMBER = {"type": "number"}
 _NUMBERS = {"type": "array", "items": {"anyOf": [_NUMBER, {"type": "null"}]}}
 Number = Annotated[float, PlainSerializer(_short), WithJsonSchema(_NUMBER)]
 Line = Annotated[tuple[float | None, ...], PlainSerializer(_line), WithJsonSchema(_NUMBERS)]
-"""One number for each of `Chart.times`, which holds until the next; None where there is none."""
+"""One number for each of `Chart.times`, valid until the next; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class MarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChartMark:
-    """A change of the count, by us or by others; ``text`` says why, or by whom."""
+    """A change of the count, by us or another client; ``text`` has the reason or the client."""
 
     time: ExactInstant
     kind: MarkKind
@@ -100,7 +100,7 @@ class ChartMark:
 class Chart(AnswerModel):
     """One target from ``begin`` to ``end``.
 
-    ``times`` ascend.  Of a minute of which only the least, the most and the last are kept, the
+    ``times`` ascend.  If a minute has only its least, most and last values, the
     counts are the last; our changes within it are among the ``marks``.  ``minimum`` and ``maximum``
     are the bounds in force.
     """

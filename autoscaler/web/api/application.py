@@ -141,7 +141,7 @@ def _page(body: Iterable[bytes], tagged: bytes, *, large: bool = False) -> Page:
 def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
     @app.get("/targets", response_model=answers.TargetList)
     async def targets(request: Request, query: Annotated[TargetsParameters, Query()]) -> Response:
-        """List how each target stands, as of its last sync, in the order of the configuration.
+        """List the state of each target, as of its last sync, in the order of the configuration.
 
         Without `limit` these are all targets, sent while they are made.
         """
@@ -163,7 +163,7 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
 
     @app.get("/health", response_model=answers.DaemonHealth)
     async def health(request: Request, _: Nothing) -> Response:
-        """Show how the daemon itself stands: what it needs, its breakers and its record."""
+        """Show the state of the daemon: its components, its breakers and its record."""
         return await answer(request, endpoints.health)
 
 
@@ -180,7 +180,7 @@ def _of_all_targets(app: FastAPI, answer: _ApiAnswers) -> None:
 
     @app.get("/agreement", response_model=answers.AgreementList)
     async def agreement(request: Request, query: AgreementQuery) -> Response:
-        """Tell how targets in shadow agree with the HPAs beside them, and why they do not."""
+        """Return the agreement of targets in shadow with their HPAs, and causes of differences."""
         return await answer(request, partial(endpoints.agreement, query))
 
 

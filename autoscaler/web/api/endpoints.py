@@ -34,7 +34,7 @@ from autoscaler.web.site import RECORD_IS_OFF, Views
 
 
 def configured(views: Views, key: str) -> TargetFacts:
-    """Return a target of the configuration; raises ProblemError if there is none of that key."""
+    """Return a target of the configuration; raises ProblemError for an unknown key."""
     known = views.states.known_of(key)
     if known is not None:
         return known
@@ -118,7 +118,7 @@ def target_list(
     """Yield an `answers.TargetList` in parts, one target a line; ``now`` is its Unix time.
 
     ``components`` are those that are not ok; ``token`` asks for the page after it, if there is one;
-    ``leaders`` is None without leader election.
+    ``leaders`` needs leader election.
     Sentences are made here, and not at every sync.
     """
     faulty = b", ".join(component.encoded() for component in components)
@@ -138,7 +138,7 @@ def target_list(
 
 
 def state_of(known: TargetFacts) -> answers.TargetState:
-    """Return how a target stands."""
+    """Return the state of a target."""
     target, last = known.target, known.last
     if last is not None:
         return target_state(last, known.since, known.message if known.finding else "")
@@ -210,7 +210,7 @@ def fleet(views: Views, now: float) -> answers.FleetTotals:
 
 
 def health(views: Views, _: float) -> answers.DaemonHealth:
-    """Return how the daemon itself stands."""
+    """Return the state of the daemon itself."""
     return answers.DaemonHealth(
         version=__version__,
         ready=views.health.ready,
@@ -281,7 +281,7 @@ def agreement(query: AgreementParameters, views: Views, now: float) -> answers.A
 def _listed(
     name: str, entries: Iterable[bytes], token: str | None, **more: object
 ) -> Sequence[bytes]:
-    """Write a page of entries, which are JSON, one on each line; ``more`` stands after them."""
+    """Write a page of entries, which are JSON, one on each line; ``more`` follows them."""
     rest = json.dumps(more | {"continue": token})[1:]
     return b'{"%s": [\n' % name.encode(), b",\n".join(entries), b"\n], %s\n" % rest.encode()
 

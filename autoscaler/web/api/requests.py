@@ -61,7 +61,7 @@ Continue = Annotated[
 
 
 class Parameters(BaseModel):
-    """Those of an endpoint that has no others; an unknown one is refused."""
+    """The parameters of an endpoint without parameters; an unknown one is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -126,7 +126,7 @@ class ExplanationParameters(Parameters):
 
 
 class AgreementParameters(Parameters):
-    """Which targets, and since when."""
+    """The targets, and the start of the period."""
 
     target: list[Text] = Field(
         [],

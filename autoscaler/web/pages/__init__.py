@@ -23,7 +23,7 @@ from autoscaler.web.site import ShownViews, Views
 
 
 class _PathRest(PathConvertor):
-    """The rest of a path, whatever it holds: that of Starlette ends at a line's end."""
+    """The rest of a path, also with line ends, where Starlette's converter stops."""
 
     regex = "(?s:.*)"
 

@@ -1,4 +1,4 @@
-"""The page of the targets in shadow: how each agrees with the HPA beside it, the worst first."""
+"""The page of the targets in shadow and their agreement with HPAs, the worst first."""
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence

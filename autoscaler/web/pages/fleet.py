@@ -1,4 +1,4 @@
-"""The page of all targets: what is wrong first; a search, filters and orders, in its address."""
+"""The page of all targets: problems first; search, filters and order are in its URL."""
 
 import math
 from collections import Counter, defaultdict

@@ -40,7 +40,7 @@ def page(
 ) -> Page:
     """Return a page with the frame of all, as of a Unix time; every text in it is escaped.
 
-    ``views`` is None while the daemon starts; ``key`` is of the target that it shows, if it is one.
+    ``views`` is None while the daemon starts; ``key`` is the shown target's, if any.
     """
     not_ok = (
         []
@@ -72,7 +72,7 @@ def starting(now: float) -> Page:
 
 
 def not_found(views: Views, now: float, sentence: str, near: str, key: str | None = None) -> Page:
-    """Return the page in place of one that there is not; it is ``near`` that of a target."""
+    """Return the page for an unknown path, which may be ``near`` the path of a target."""
     suggestions = wording.similar(near, [state.target.key for state in views.states.known()])
     more = {"title": "There is no such page", "suggestions": suggestions}
     return page("message.html", views, now, 404, key, sentence=sentence, **more)
@@ -265,7 +265,7 @@ class ListChoice:
 
 
 class ListPage(NamedTuple, Generic[_R]):
-    """A page of rows: the number of its first row, and its own of so many."""
+    """A page of rows: the number of its first row, its own number, and the number of pages."""
 
     rows: Sequence[_R]
     first: int

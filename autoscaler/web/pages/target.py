@@ -62,7 +62,7 @@ class View:
 
     @property
     def live(self) -> bool:
-        """Whether it goes on with the time."""
+        """Whether it is live."""
         return bool(self.last) and self.at is None
 
     def to(self, at: float | None = None, shift: float = 0.0, zoom: float = 1.0) -> str:
@@ -78,7 +78,7 @@ class View:
 
 
 def view_of(query: Mapping[str, str], now: float) -> tuple[View, list[str]]:
-    """Read the query of an address; what is no time in it is ignored, and a sentence says so."""
+    """Read the query of a URL; an invalid time is ignored, with a message."""
     wrong: list[str] = []
     begin, end, at = (_instant(query, key, wrong) for key in ("from", "to", "at"))
     last = query.get("last", "")
@@ -117,12 +117,12 @@ def _instant(query: Mapping[str, str], key: str, wrong: list[str]) -> float | No
 # -- the page --------------------------------------------------------------------------------------
 
 MOST_CHANGES = 50
-"""So many are listed, the last ones of the view."""
+"""The most listed changes, the last ones of the view."""
 _MOST_DISAGREEMENTS = 20
 
 
 class ExplanationPanel(NamedTuple):
-    """What the panel of an instant shows: an explanation, or a sentence why there is none."""
+    """The panel of an instant: an explanation, or the reason without one."""
 
     at: float | None
     explanation: Explanation | None = None
@@ -175,7 +175,7 @@ def target_page(views: Views, request: Request, now: float) -> Page:
 
 
 class AgreementPanel(NamedTuple):
-    """How a target in shadow agrees with the HPA beside it; ``problem`` is why that is not known.
+    """The agreement of a target in shadow with its HPA; ``problem`` is the reason if it is unknown.
 
     ``readings`` are ours, in words as the HPA's.
     """
@@ -256,7 +256,7 @@ def _changes(views: Views, key: str, view: View) -> tuple[Sequence[Change], str]
 
 
 def _marks(change: Change) -> list[str]:
-    """Return the words for a change's marks, without that of its state."""
+    """Return the words for a change's marks, without the mark of its state."""
     words = (word for mark, word in wording.MARK_WORDS.items() if mark in change.marks)
     return [word for word in words if word != wording.state_word(change.state)]
 
