@@ -32,9 +32,7 @@ PATTERNS = {
 
 FILES = ("*.md", "docs/**/*.md", "config/**/*.yaml")
 CODE = ("autoscaler/**/*.py", "autoscaler/web/**/*.html", "autoscaler/web/**/*.js")
-"""The files whose messages and comments are checked."""
-DOCSTRINGS = ("autoscaler/[!lm]*/**/*.py",)
-"""The files whose docstrings are checked, too: not yet the packages `lab` and `migrate`."""
+"""The files whose messages, comments and docstrings are checked."""
 NAMED: tuple[str, ...] = ("autoscaler/**/*.py",)
 """The files whose names are checked."""
 QUOTES = "docs/contributing/style.md"
@@ -59,7 +57,7 @@ def prose(file: Path) -> Iterator[tuple[int, str]]:
             yield number, re.sub(r"`[^`]*`|\]\([^)]*\)", "`", line)
 
 
-def prose_of_code(file: Path, *, docstrings: bool = False) -> Iterator[tuple[int, str]]:
+def prose_of_code(file: Path) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line of a comment, message or docstring."""
     if file.suffix != ".py":
         page = re.sub(r"\{[{%].*?[}%]\}", "`", file.read_text(encoding="utf-8"))
@@ -67,9 +65,7 @@ def prose_of_code(file: Path, *, docstrings: bool = False) -> Iterator[tuple[int
         return
     with io.StringIO(file.read_text(encoding="utf-8")) as text:
         for token in tokenize.generate_tokens(text.readline):
-            is_docstring = token.string.startswith(('"""', 'r"""'))
-            is_text = token.type in STRINGS and is_docstring is docstrings
-            if is_text or (token.type == tokenize.COMMENT and not docstrings):
+            if token.type == tokenize.COMMENT or token.type in STRINGS:
                 for number, line in enumerate(token.string.splitlines(), token.start[0]):
                     yield number, re.sub(r"`[^`]*`", "`", line)
 
@@ -93,7 +89,6 @@ def findings(root: Path) -> list[str]:
     """Return a line for each place that matches a pattern."""
     texts = [(file, prose(file)) for file in files_of(FILES, root)]
     texts += [(file, prose_of_code(file)) for file in files_of(CODE, root)]
-    texts += [(file, prose_of_code(file, docstrings=True)) for file in files_of(DOCSTRINGS, root)]
     return [
         f"{file.relative_to(root)}:{number}: '{match[0].strip()}': write instead: {better}"
         for file, lines in texts

@@ -96,7 +96,7 @@ def test(
     """Run unit tests of scaling policies, like `promtool test rules`.
 
     A file names a configuration, the results of its queries over time and the expected replicas.
-    Decisions are those of the daemon. Needs no cluster and no Prometheus.
+    Decisions are the daemon's. Needs no cluster and no Prometheus.
 
     Exit codes: 0 all tests pass, 1 some fail, 2 invalid file.
     """

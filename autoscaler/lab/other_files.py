@@ -1,4 +1,4 @@
-"""Reads a file besides the configuration into its model, or refuses it with all that is wrong."""
+"""Reads other files than the configuration into a model, or refuses them with all problems."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -70,7 +70,7 @@ class ReplayedTarget(AnswerModel):
     ran: Measures | None = None
     """The measures of the count that there really was, against the same demand."""
     days: tuple[Measures, ...]
-    """Those of each day since the begin."""
+    """The measures of each day since the begin."""
     failed_seconds: float
     """For so long a metric had no proposal."""
     censored_seconds: float
@@ -84,7 +84,7 @@ class ReplayedTarget(AnswerModel):
 
 
 class ReplayAnswer(AnswerModel):
-    """A replay of some targets; those come first of which most changed."""
+    """A replay of some targets; the largest changes come first."""
 
     begin: ExactInstant = Field(alias="from")
     end: ExactInstant = Field(alias="to")
@@ -168,14 +168,14 @@ MEASURES = (
     MeasureText("mean_wait_seconds", "mean wait", "in a queue", "s"),
     MeasureText("longest_wait_seconds", "longest wait", "in a queue", "s"),
 )
-"""The measures in the order in which they are told."""
+"""The measures in the order of the output."""
 _OF_QUEUE = {"longest_queue", "mean_wait_seconds", "longest_wait_seconds"}
 _SMALL_HOURS = 10.0
 """Below it hours are written with two digits."""
 
 
 def measure_text(measure: MeasureText, value: float | None) -> str:
-    """Write a measure; "-" where there is none."""
+    """Write a measure; "-" without a value."""
     if value is None:
         return "-"
     if measure.unit == "%":
@@ -188,7 +188,7 @@ def measure_text(measure: MeasureText, value: float | None) -> str:
 
 
 def told_measures(measured: Sequence[Measures]) -> list[MeasureText]:
-    """Return the measures to be told of some replays: those of a queue only if one has any."""
+    """Return the measures to print of some replays; measures of a queue only if one has any."""
     return [
         measure
         for measure in MEASURES

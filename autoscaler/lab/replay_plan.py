@@ -122,7 +122,7 @@ def _recorded_data(options: ReplayOptions, config: Config, begin: float, end: fl
 def _file_data(
     config: Config, targets: Sequence[Target], options: ReplayOptions, assumptions: Assumptions
 ) -> FileData:
-    """Return the samples of all files.  Raises CommandError with every mistake of theirs."""
+    """Return the samples of all files.  Raises CommandError with all their errors."""
     named = {key.promql: name for name, key in named_queries(config).items()}
     arrivals = dict(_arrivals(targets, assumptions))
     named |= arrivals
@@ -215,7 +215,7 @@ def _prometheus_data(
 
 @contextmanager
 def progress_bar(begin: float, end: float, what: str) -> Iterator[Callable[[float], object]]:
-    """Show on a terminal how far a replay is, and the time left; yield what is to be told."""
+    """Show the progress of a replay on a terminal, and the time left; yield its callback."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -47,7 +47,7 @@ from autoscaler.rendering.wording import counted
 _EXPLAINED_TARGETS = 20
 """With more targets a change has the HPA's own reason, which costs nothing."""
 _IN_FULL = 5
-"""So many targets are told with all their measures; of more each has a line."""
+"""The most targets that are printed with all measures; of more each has a line."""
 _GAP = "  "
 _ALL = "all targets"
 
@@ -139,7 +139,7 @@ def lines_of(answer: ReplayAnswer) -> Iterator[str]:
 
 
 def target_lines(target: ReplayedTarget) -> Iterator[str]:
-    """Yield what came of one target, beside what actual."""
+    """Yield the result of one target, next to the actual one."""
     yield f"{target.target}: {target.first_replicas} -> {counted(target.last_replicas, 'replica')}"
     for name, model in target.models.items():
         yield f"{_GAP}load        {name} is {model}"
@@ -184,7 +184,7 @@ def _targets_table(targets: Sequence[ReplayedTarget]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _ComparedFiles:
-    """The replays of several files of one time, each of which is compared with the first."""
+    """The replays of several files over one period; each is compared with the first."""
 
     files: Sequence[Path]
     plans: Sequence[ReplayPlan]

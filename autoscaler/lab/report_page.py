@@ -66,7 +66,7 @@ def report_of(
 ) -> str:
     """Return the HTML of some replays of one time, by their names, the first one first.
 
-    ``comparisons`` are by the key of a target; those of all targets together have an empty one.
+    ``comparisons`` are by the key of a target; the sum of all targets has an empty key.
     """
     names, answers = list(replays), list(replays.values())
     sections = [

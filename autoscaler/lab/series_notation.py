@@ -41,7 +41,7 @@ class Ramp(NamedTuple):
 
 
 class OmittedSamples(NamedTuple):
-    """So many times no sample."""
+    """A number of missing samples."""
 
     times: int = 1
 

@@ -31,7 +31,7 @@ _TEXT_FROM = EXPLAINED_FROM + 2
 
 
 def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:
-    """Run all tests of some files, print what came of them, and return the exit code."""
+    """Run all tests of some files, print the results, and return the exit code."""
     if wishes.junit is not None:
         _check_writable(wishes.junit)
     found = []

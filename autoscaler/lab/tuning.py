@@ -56,7 +56,7 @@ _CHOOSING_SHARE = 0.5
 """The part of the days by which candidates are searched and chosen: the more there are to judge on,
 the surer is the judgement."""
 _BATCH = 8
-"""So many candidates are replayed at a time, whatever the machine: the search stays the same."""
+"""The candidates per round, whatever the machine, so that the search is the same."""
 
 
 def tune(
@@ -434,7 +434,7 @@ def _judgement(found: TuningResult) -> Iterator[str]:
 def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
     """Yield the YAML of those keys of a target that differ.
 
-    Metrics whose query is one of `queries` go on naming it.
+    Metrics whose query is one of `queries` still name it.
     """
     old, new = as_written(before), as_written(after)
     changed = {key: new.get(key) for key in new | old if new.get(key) != old.get(key)}
@@ -444,7 +444,7 @@ def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
 
 
 def _by_name(target: Target, metrics: object, named: Mapping[str, QueryKey]) -> object:
-    """Leave the query out of each metric whose name stands for it."""
+    """Leave the query out of each metric whose name refers to it."""
     if not isinstance(metrics, list):
         return metrics
     for written, metric, query in zip(metrics, target.spec.metrics, target.queries, strict=True):

@@ -2,7 +2,7 @@
 
 The adapter asks for each HPA by itself: for its namespace, its pods or object, and its selector.
 Here a query is asked once for all.  So what would be pinned by matchers is kept as labels of the
-answer, wherever an expression lets that be; else the query is the one that the adapter would send.
+answer, if the expression allows it; otherwise the query equals the adapter's.
 """
 
 import difflib
@@ -55,13 +55,13 @@ _ASK = "ask Prometheus which there are (--prometheus)"
 _ASKED = "Prometheus does not have them now: import again when it does"
 _PINNED = "__label_matchers__"
 _MARK = f'{_PINNED}="1"'
-"""Stands where a rule has `<<.LabelMatchers>>`, until it is known what belongs there."""
+"""Replaces `<<.LabelMatchers>>` of a rule until its matchers are known."""
 _CONTAINER_FAMILIES = (
     *("blkio_", "cpu_", "file_descriptors", "fs_", "hugetlb_", "last_seen", "llc_", "memory_"),
     *("network_", "oom_events", "perf_", "pressure_", "processes", "referenced_", "sockets"),
     *("spec_", "start_time_", "tasks_state", "threads", "ulimits_", "accelerator_"),
 )
-"""How cAdvisor's metrics go on after ``container_``."""
+"""The rest of the names of cAdvisor's metrics after ``container_``."""
 
 
 class DescribedObject(NamedTuple):
@@ -175,7 +175,7 @@ class _AdapterMetric:
         return self.kind == "External" or self.resource(resources) is not None
 
     def resource(self, resources: Resources) -> str | None:
-        """Return the label by which its pods or its object are told apart."""
+        """Return the label that distinguishes its pods or its object."""
         if self.kind == "External":
             return None
         group, kind = ("", "Pod") if self.described is None else self.described[:2]
@@ -201,7 +201,7 @@ class _RuleCandidate:
 def _candidates(
     rules: AdapterRules, asked: _AdapterMetric, find_series: FindSeries | None
 ) -> tuple[list[_RuleCandidate], list[_RuleCandidate]]:
-    """Return the rules to take, the one that wins first, and others that may win instead.
+    """Return the rules to take, the winner first, and others that may win instead.
 
     Those to take are several where it is open which series there are.
     """
@@ -577,7 +577,7 @@ class _RuleWriter:
         return self._done(text, selector, () if self.asked.kind == "External" else labels, nan)
 
     def _by_namespace(self, text: str, tree: Node) -> str:
-        """Return the query with the label for namespaces, which pods are told apart by, too."""
+        """Return the query with the label for namespaces, which also distinguishes pods."""
         namespace = next(iter(self.pinned))
         if promql_answers.has(tree, namespace):
             return text
@@ -711,7 +711,7 @@ def _conditions(selector: object) -> Iterator[_SelectorCondition]:
 
 
 def _resource_query(name: str, rule: ResourceRule) -> Query | None:
-    """Return the query of a resource; None where the built-in one stands for it."""
+    """Return the query of a resource; None if the built-in one replaces it."""
     namespace, pod = (rule.resources.label("", kind) for kind in ("Namespace", "Pod"))
     container = rule.container_label
     if namespace is None or pod is None:

@@ -53,7 +53,7 @@ class Resources:
     namespaced: bool = True
 
     def label(self, group: str, kind: str) -> str | None:
-        """Return the label that names an object of a kind; None if there is none."""
+        """Return the label that names an object of a kind; None without one."""
         singular = kind.lower()
         names = {singular, _plural(singular)}
         found = [
@@ -90,7 +90,7 @@ class AdapterRule:
     matches: GoRegex = _ANY
     name_as: str = "$0"
     of_chart: bool = False
-    """Whether it is one of the chart's default rules, and stands in no file."""
+    """Whether it is one of the chart's default rules, which are in no file."""
     problem: str = ""
     """Why a part of it could not be read."""
 
@@ -207,7 +207,7 @@ class AdapterRules:
 
 
 def rules_in(fields: Fields) -> AdapterRules | None:
-    """Read the rules of a document; None for one that has none.
+    """Read the rules of a document; None without rules.
 
     It is a configuration of the adapter, values of its chart, or anything around these: a chart
     of charts, or a ConfigMap, HelmRelease, HelmChart, Application or ApplicationSet.
@@ -261,7 +261,7 @@ def _views(fields: Fields, depth: int = 0) -> list[Fields]:
 
 
 def _text(fields: Fields, *keys: str | int) -> Fields | None:
-    """Return a view of the YAML in a text; None where there is none."""
+    """Return a view of the YAML in a text; None without YAML."""
     text = fields.peek(*keys)
     if not isinstance(text, str) or "ules" not in text:
         return None
@@ -420,7 +420,7 @@ def _resource_rule(place: Fields, problems: list[str]) -> ResourceRule | None:
 
 @dataclass(frozen=True)
 class _RuleReading:
-    """The fields of one rule; what is wrong is refused there, and told by its place."""
+    """The fields of one rule; errors are refused there, with their place."""
 
     place: Fields
     problems: list[str]
@@ -502,7 +502,7 @@ _CHART: Sequence[tuple[str, str, str, str]] = (
 
 @cache
 def chart_rules() -> tuple[AdapterRule, ...]:
-    """Return the chart's default rules, which come before those of its values."""
+    """Return the chart's default rules, which precede the rules of its values."""
     by_labels = Resources((("namespace", "", "namespace"), ("pod", "", "pod")))
     by_template = Resources(template=Template("<<.Resource>>"))
     rules = []

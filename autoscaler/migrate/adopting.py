@@ -1,7 +1,7 @@
 """`autoscaler adopt`: takes a target over from another autoscaler without a bump, or gives it back.
 
 Without ``execute`` it prints the steps as commands.  Each step leaves a state in which one of the
-two scales the workload, or keeps its count, and from which the same command goes on.
+two scales the workload, or keeps its count, and from which the same command continues.
 """
 
 import shlex
@@ -43,7 +43,7 @@ from autoscaler.migrate.options import AdoptOptions
 from autoscaler.transport.retries import FOR_A_COMMAND
 
 _BACKUP = "replaced"
-"""The folder beside the configuration for what was replaced."""
+"""The folder next to the configuration for saved manifests."""
 _CONFLICT = 409
 _LONGEST_COUNT = 20
 
@@ -51,7 +51,7 @@ _LONGEST_COUNT = 20
 def adopt(names: Sequence[str], place: SourceOptions, wishes: AdoptOptions) -> int:
     """Take the targets over that are named, or give them back; return the exit code.
 
-    They are those of the configuration of ``place``.
+    They come from the configuration of ``place``.
     """
     config = place.config or Path()
     loaded = load(config, namespace_or_anywhere)

@@ -1,4 +1,4 @@
-"""What `autoscaler adopt` says: the steps to review, and where a step does not come to its end."""
+"""The messages of `autoscaler adopt`: the steps to review, and unfinished steps."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from autoscaler.rendering.hpa import hpa_text
 
 _RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
 INDENT = "     "
-"""Before a line that is to be copied."""
+"""The indentation of a line to copy."""
 _LONGEST_NAME = 253
 _NOTHING = "  nothing to do"
 

@@ -14,11 +14,11 @@ _INDENT = "  "
 _LONGEST_COMMENT = 600
 
 Comments = Mapping[Location, Sequence[str]]
-"""Sentences by the location that they stand above; those of () stand at the top."""
+"""Comments by the location that they precede; comments of () are at the top."""
 
 
 def as_text(document: Mapping[str, object], comments: Comments) -> str:
-    """Write a document; what is said of a place that is not there stands above the nearest."""
+    """Write a document; the comment of a missing place is above the nearest place."""
     placed: dict[Location, list[str]] = defaultdict(list)
     for location, texts in comments.items():
         place = location
@@ -97,7 +97,7 @@ class _Layout:
                     mark = _INDENT
 
     def _flow_item(self, item: object, location: Location, indent: str) -> str | None:
-        """Return an entry of a list on one line, but those of targets and metrics."""
+        """Return an entry of a list on one line, except targets and metrics."""
         if len(location) <= 2 or location[-2] in {"metrics", "undecided"}:
             return None
         if not isinstance(item, dict | list) or location in self._around:
@@ -142,7 +142,7 @@ class ConfigurationFile:
 
     @property
     def text(self) -> str:
-        """What stands in it."""
+        """The content."""
         return as_text(self.document, self.comments)
 
 

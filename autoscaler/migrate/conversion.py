@@ -32,7 +32,7 @@ NO_NAMESPACE = "default"
 """The namespace of a manifest that names none, as it is for kubectl unless told otherwise."""
 
 UNKNOWN_URL = "http://prometheus:9090"
-"""Stands where targets need a Prometheus that no source names."""
+"""The URL where targets need a Prometheus that no source names."""
 
 SERVED = frozenset(get_args(MetricType))
 _TARGET_KEYS = ("namespace", "server", "scaleTargetRef", "undecided", "mode")
@@ -74,9 +74,9 @@ class ImportState(Enum):
     """Its target has entries in `undecided`."""
     REFUSED = "refused"
     USED = "used"
-    """It says how other manifests are to be read."""
+    """It determines how other manifests are read."""
     OTHER = "other"
-    """It is no autoscaler."""
+    """It is not an autoscaler."""
 
 
 @dataclass
@@ -140,13 +140,13 @@ class Conversion:
     resources: dict[str, Query] = field(default_factory=dict)
     """`resourceQueries`, as the rules of prometheus-adapter have them."""
     notes: list[str] = field(default_factory=list)
-    """What is to be said of the configuration as a whole."""
+    """Comments on the configuration as a whole."""
     has_rules: bool = False
     """Whether any document has rules of prometheus-adapter."""
 
     @property
     def lacks_rules(self) -> bool:
-        """Whether metrics need rules of prometheus-adapter, of which there are none."""
+        """Whether metrics need rules of prometheus-adapter, and there are no rules."""
         lost = (
             entry for manifest in self.written for entry in manifest.entries if entry.kind in SERVED
         )
@@ -325,7 +325,7 @@ class _Importer:
 
 
 def _scaled_object_of(manifest: Manifest) -> str:
-    """Return the name of the ScaledObject of which KEDA makes an HPA; empty for none."""
+    """Return the name of the ScaledObject of an HPA by KEDA; empty without one."""
     metadata = manifest.fields.peek("metadata")
     if manifest.kind != HPA:
         return ""

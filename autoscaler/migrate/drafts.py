@@ -62,7 +62,7 @@ class SharedSettings:
     query_comments: dict[str, list[str]] = field(default_factory=dict)
     """Sentences above a query, by its name."""
     servers: dict[str, dict[str, object]] = field(default_factory=dict)
-    """Settings as in `prometheus`, by name; that of the default server is ""."""
+    """Settings as in `prometheus`, by name; the name of the default server is ""."""
     server_comments: dict[str, list[str]] = field(default_factory=dict)
     _by_query: dict[str, str] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ class SharedSettings:
         return name
 
     def server(self, settings: Mapping[str, object], *comments: str) -> str:
-        """Add a server with these settings, of which `url` is one; return its name."""
+        """Add a server with these settings, including `url`; return its name."""
         known = (name for name, value in self.servers.items() if value == settings)
         name = next(known, None)
         if name is None:

@@ -1,4 +1,4 @@
-"""A source document whose keys are accounted for: what became of each, and of which nothing did."""
+"""A source document whose keys are accounted for: converted, different or refused."""
 
 import json
 import re
@@ -38,7 +38,7 @@ class KeyEntry(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is to be said of it, with the value where the sentence has it not."""
+        """The message, with the value if the reason lacks it."""
         named = not self.shown or self.shown.strip('"') in self.why
         return self.why if named else f"{self.why} (got {self.shown})"
 
@@ -53,7 +53,7 @@ class Fields:
     """A mapping or list within a document; whoever reads a key says with it what became of it.
 
     ``get`` takes a key as carried over; ``different``, ``ignored`` and ``refused`` say otherwise,
-    before or after.  What is said of a key holds for all below it of which nothing else is said;
+    before or after.  The outcome of a key applies to all keys below it without their own outcome;
     ``peek`` and ``within`` say nothing.  What is left at the end is refused by ``refuse_the_rest``.
     """
 
@@ -62,27 +62,27 @@ class Fields:
     ) -> None:
         self._held = value
         self.value: Mapping[str, Value] = value if isinstance(value, Mapping) else {}
-        """The mapping; empty where there is none."""
+        """The mapping; empty without one."""
         self.location = location
         self._entries = _Entries() if entries is None else entries
 
     def peek(self, *keys: str | int) -> object:
-        """Return a value, and say nothing of it; None where there is none."""
+        """Return a value without an outcome; None without a value."""
         return child(self._held, *keys)
 
     def get(self, *keys: str | int) -> object:
-        """Return a value, which is carried over unless something else is said of it."""
+        """Return a value, which is converted unless it gets another outcome."""
         value = self.peek(*keys)
         if value is not None and (*self.location, *keys) not in self._entries.by_location:
             self._say(keys, KeyOutcome.CARRIED)
         return value
 
     def within(self, *keys: str | int) -> "Fields":
-        """Return the mapping at a place, an empty one where there is none."""
+        """Return the mapping at a place, or an empty one."""
         return Fields(self.peek(*keys), (*self.location, *keys), self._entries)
 
     def each(self, *keys: str) -> Iterator["Fields"]:
-        """Yield the mappings in a list; what is no mapping is left, and so refused."""
+        """Yield the mappings in a list; other items are left, and so refused."""
         listed = self.peek(*keys)
         for index, value in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(value, dict):
@@ -93,7 +93,7 @@ class Fields:
         return Fields(value, (*self.location, *keys), self._entries)
 
     def carried(self, *keys: str | int) -> None:
-        """Say that a key means the same here, whatever was said before; no keys: all of it."""
+        """Note that a key means the same here, whatever was noted before; no keys: all of it."""
         self._say(keys, KeyOutcome.CARRIED)
 
     def different(self, *keys: str | int, why: str) -> None:
@@ -109,7 +109,7 @@ class Fields:
         self._say(keys, KeyOutcome.REFUSED, why, kind)
 
     def secret(self, *keys: str | int) -> None:
-        """Have the value of a key never shown, whatever is said of it."""
+        """Never show the value of a key."""
         location = (*self.location, *keys)
         self._entries.secret.add(location)
         entry = self._entries.by_location.get(location)
@@ -117,7 +117,7 @@ class Fields:
             self._entries.by_location[location] = entry._replace(shown="")
 
     def refuse_the_rest(self, why: str = _UNKNOWN) -> None:
-        """Refuse what nothing was said of: each key as high up as nothing below it is known."""
+        """Refuse keys without an outcome: each as high up as nothing below it is known."""
         known = {
             location[:length]
             for location in self._entries.by_location
@@ -127,14 +127,14 @@ class Fields:
             self.refused(*location[len(self.location) :], why=why)
 
     def outcome(self, *keys: str | int) -> KeyEntry | None:
-        """Return what holds for a key: what was said of it, or of the nearest above it."""
+        """Return the outcome of a key, or of the nearest key above it."""
         location = (*self.location, *keys)
         nearest = (location[:length] for length in range(len(location), -1, -1))
         entries = self._entries.by_location
         return next((entries[location] for location in nearest if location in entries), None)
 
     def entries(self) -> list[KeyEntry]:
-        """Return all that was said of the document, in the order of its keys."""
+        """Return all outcomes of the document, in the order of its keys."""
         said = self._entries.by_location
         order = [location for location in _locations(self._held, self.location) if location in said]
         others = said.keys() - set(order)
@@ -203,7 +203,7 @@ def placeholders(value: object, location: Location = ()) -> Iterator[tuple[Locat
 
 
 def json_of(text: object) -> object:
-    """Parse JSON as an annotation holds it; None for what is none, or is far too long."""
+    """Parse the JSON of an annotation; None if it is invalid or far too long."""
     if not isinstance(text, str) or len(text) > _LONGEST_JSON:
         return None
     try:

@@ -21,7 +21,7 @@ _MOST_STEPS = 10**7
 """Of a match: a hundred for each repetition that may begin anywhere, times the alternatives."""
 _MOST_TEXTS = 16
 _FEW = 4
-"""A range of so many characters is taken for each of them; a larger one for any."""
+"""A range of at most this many characters means each of them; a larger one any character."""
 _OTHERWISE = re.compile(r"\(\?(?!P<|:|[ims]{1,3}[:)])|(?<!\\)\{,|\\(?=[^dDwWsSbBAtnrfv_\W])|\\\Z")
 """What Python reads in another way than Go, or does not know."""
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z0-9_]{1,100})\}|([A-Za-z0-9_]{1,100}))?")
@@ -36,7 +36,7 @@ class PossibleText(NamedTuple):
 
 
 class GoRegex:
-    """A compiled expression.  Raises ValueError for what is no expression, or is refused."""
+    """A compiled expression.  Raises ValueError if it is invalid or refused."""
 
     def __init__(self, source: str) -> None:
         if len(source) > LONGEST:
@@ -89,7 +89,7 @@ class GoRegex:
 
 
 def _steps_of(tree: Iterable[tuple[Any, Any]], *, repeated: bool = False) -> int:
-    """Return a bound for the steps of a match.  Raises ValueError for what has none."""
+    """Return a bound for the steps of a match.  Raises ValueError without a bound."""
     steps = 1
     for operator, value in tree:
         name = str(operator)

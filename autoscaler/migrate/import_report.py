@@ -83,7 +83,7 @@ class ImportReport:
     # -- text --------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """Return the report for a terminal: sources, then differences, then what is to be done."""
+        """Return the report for a terminal: sources, then differences, then the next steps."""
         return "\n".join(one_line(line, _LONGEST) for line in self._text_lines())
 
     def _text_lines(self) -> Iterator[str]:
@@ -116,7 +116,7 @@ class ImportReport:
                     yield ": ".join(filter(None, (f"  {heading}", ", ".join(paths), why)))
 
     def _sentences(self, outcome: KeyOutcome) -> Iterator[str]:
-        """Yield what is said of keys, each sentence once with the places of all its keys."""
+        """Yield the notes on keys, each note once with the places of all its keys."""
         found: dict[str, list[str]] = defaultdict(list)
         for manifest in self.imported:
             for entry in manifest.entries if manifest.state is not ImportState.OTHER else ():

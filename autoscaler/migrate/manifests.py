@@ -42,7 +42,7 @@ class ManifestRole(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """One object, and where it stands."""
+    """One object, and its place."""
 
     fields: Fields
     file: str
@@ -50,11 +50,11 @@ class Manifest:
     document: int
     """Its number in the file, from 1."""
     text: bytes = b""
-    """The text of its document; empty where there is none, as for an object of the cluster."""
+    """The text of its document; empty for an object of the cluster."""
     before: int = 0
     """The lines of the file before that text."""
     at: Location = ()
-    """Where it stands in its document, as in a List."""
+    """Its place in its document, such as in a List."""
 
     @property
     def kind(self) -> str:
@@ -342,7 +342,7 @@ class ClusterManifests:
         self._api = api
         self._namespace = namespace
         self.failures: list[str] = []
-        """What could not be read, as sentences; a kind that the cluster does not know is none."""
+        """The failures of reads, as sentences; an unknown kind is not a failure."""
         self.searched = ""
         """A sentence on where rules of prometheus-adapter were searched."""
 
@@ -370,7 +370,7 @@ class ClusterManifests:
         yield from {_key_of(item): item for item in items}.values()
 
     def _listed(self, of: Collection, namespace: str) -> Sequence[JsonObject]:
-        """Return the objects of a collection; why there are none is a failure."""
+        """Return the objects of a collection, or the failure."""
         items = self._pages(of, namespace, {})
         if isinstance(items, Failure):
             if items.status != _NOT_FOUND:

@@ -1,7 +1,7 @@
-"""One target on its way from another autoscaler to this one, or back, as it stands at a moment.
+"""One target on its way from another autoscaler to this one, or back, at a moment.
 
-Everything is looked up anew at each step, at the daemon and in the cluster.  So a command that was
-interrupted goes on where it ended.
+Everything is looked up again at each step, at the daemon and in the cluster.  So an
+interrupted command continues where it ended.
 """
 
 import json
@@ -58,7 +58,7 @@ _OF_THE_SERVER = ("managedFields", "uid", "resourceVersion", "generation", "crea
 
 @dataclass(frozen=True, slots=True)
 class ReplacedAutoscaler:
-    """What scales an object besides us; a ScaledObject has an autoscaler unless it is paused."""
+    """The other autoscaler of an object; a ScaledObject has an HPA unless it is paused."""
 
     autoscalers: tuple[JsonObject, ...] = ()
     scaled_objects: tuple[JsonObject, ...] = ()
@@ -207,7 +207,7 @@ def may_sleep(scaled_object: JsonObject) -> bool:
 
 
 def is_paused(scaled_object: JsonObject) -> bool:
-    """Return whether KEDA leaves a ScaledObject alone: also by a value that is no boolean."""
+    """Return whether KEDA leaves a ScaledObject alone, also by a value that is not a boolean."""
     value = _annotations(scaled_object).get(PAUSED)
     return value is not None and value.lower() not in {"false", "f", "0"}
 
@@ -312,7 +312,7 @@ def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
 class Other:
     """What else scales the object: a HorizontalPodAutoscaler, of a ScaledObject or by hand.
 
-    A ScaledObject that is paused has none.
+    A paused ScaledObject has no HPA.
     """
 
     autoscaler: JsonObject | None = None
@@ -320,7 +320,7 @@ class Other:
 
     @property
     def object(self) -> JsonObject | None:
-        """The one that people made."""
+        """The object that people made."""
         return self.scaled_object or self.autoscaler
 
     @property
@@ -342,10 +342,10 @@ def named(other: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """How a target stands; ``unknown`` says why the daemon does not tell, if it does not."""
+    """The state of a target; ``unknown`` is the reason if the daemon does not know it."""
 
     mode: Mode | None
-    """That of the configuration which the daemon has."""
+    """The mode in the daemon's configuration."""
     state: TargetState | None
     unknown: str
     other: Other
@@ -396,11 +396,11 @@ class Move:
     # -- looking -----------------------------------------------------------------------------------
 
     def look(self) -> Situation:
-        """Return how the target stands."""
+        """Return the state of the target."""
         return Situation(*self._at_daemon(), self.other())
 
     def other(self) -> Other:
-        """Return what else scales the object.  Refuses two, of which nobody knows which counts."""
+        """Return the other autoscaler of the object.  Refuses two: it is unknown which counts."""
         found = self.cluster.find()
         if isinstance(found, Failure):
             raise CommandError(f"{self.key}: {found.message}")
@@ -467,16 +467,16 @@ class Move:
             ) from None
 
     def manifest(self) -> JsonObject:
-        """Return what is to be made: what was saved, or the HPA that the target is."""
+        """Return the object to create: the saved one, or the HPA of the target."""
         return self.saved_manifest() or as_autoscaler(self.target)[0]
 
     def least_awake(self) -> int:
-        """Return the least count at which the HPA that is to be made acts."""
+        """Return the least count at which the created HPA acts."""
         least = self.manifest()["spec"].get("minReplicas")
         return max(1, least) if isinstance(least, int) else 1
 
     def saved_manifest(self) -> JsonObject | None:
-        """Return the manifest that was saved, None if there is none.  Refuses any other's."""
+        """Return the saved manifest, if any.  Refuses the manifest of another object."""
         try:
             content = read_bytes(self.saved, _MOST_OF_A_MANIFEST).decode()
         except FileNotFoundError:

@@ -122,7 +122,7 @@ A_RATIO_IS_DIVIDED = (
     "a ratio, an average or a quantile is divided by the replicas as AverageValue, as in {}: type "
     "Value, with the same number as `value`, was probably meant"
 )
-"""What is to be said of a ratio that is held at AverageValue, with whose behaviour that is."""
+"""The note on a ratio with an AverageValue target, and whose behavior it is."""
 
 
 def is_ratio(tree: Node) -> bool:
@@ -142,7 +142,7 @@ def is_ratio(tree: Node) -> bool:
 def tidied(promql: str) -> str:
     """Return the expression without comments, blanks only where there were some.
 
-    A long one keeps its lines; any other stands on one.
+    A long one keeps its lines; any other is on one line.
     """
     flat = _joined(promql, keep_lines=False)
     return flat if len(flat) <= _LONGEST_LINE else _joined(promql, keep_lines=True)
@@ -188,7 +188,7 @@ _BUCKETS = frozenset({"le"})
 def operand(promql: str, *, missing_is_zero: bool) -> str:
     """Return an expression of one element without labels for what KEDA reads of a query.
 
-    NaN and infinity, if a ratio or a quantile can give them, are missing; what is missing is 0
+    NaN and infinity, if a ratio or a quantile can give them, are missing; a missing value is 0
     where that is asked for, and no element otherwise.  Raises ValueError for PromQL that is not
     understood.
     """

@@ -22,12 +22,12 @@ def test_a_planted_sentence_fails_with_its_place_and_a_replacement(tmp_path: Pat
 
 
 def test_planted_messages_and_names_of_code_fail(tmp_path: Path) -> None:
-    """Docstrings may still have a pattern; messages, comments and names may not."""
     (tmp_path / "autoscaler").mkdir()
     code = '"""The value of those of."""\n\n\ndef told(one: str) -> str:\n'
     code += '    # It goes on.\n    return f"{one} is no time"\n'
     (tmp_path / "autoscaler" / "a.py").write_text(code)
     assert [line.partition(": write")[0] for line in SCRIPT["findings"](tmp_path)] == [
+        "autoscaler/a.py:1: 'those of'",
         "autoscaler/a.py:5: 'goes on'",
         "autoscaler/a.py:6: 'is no'",
         "autoscaler/a.py:4: 'one'",

@@ -32,7 +32,7 @@ class RecordedSeries(NamedTuple):
 
 
 class AnswerChunk(NamedTuple):
-    """The series of a query from ``begin`` up to ``end``, or why there are none."""
+    """The series of a query from ``begin`` up to ``end``, or the reason without them."""
 
     begin: float
     end: float

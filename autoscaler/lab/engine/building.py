@@ -40,7 +40,7 @@ _V = TypeVar("_V")
 class ReplayData:
     """What is known of the past: answers to queries, and the pods that ran.
 
-    Each call returns answers that begin anew.  What a source does not know is None.
+    Each call returns answers from the start.  Unknown values are None.
     """
 
     def answers(self, query: QueryKey) -> Answers:
@@ -66,13 +66,13 @@ class ReplayData:
         """Return which count there really was after a sync; None if nothing else is known of it."""
 
     def replicas(self, target: Target) -> int | None:
-        """Return the count at the begin, or at that of a warm-up; None if it is not known."""
+        """Return the count at the begin, or at the begin of a warm-up; None if unknown."""
 
     def instants(self, target: Target) -> Callable[[], Iterable[float]] | None:
         """Return what gives the times at which it really was synced; None for once a period."""
 
     def notes(self, target: Target) -> Sequence[str] | None:
-        """Return what else is to be known of the time, in sentences."""
+        """Return notes on the period, as sentences."""
 
     def ready_seconds(self, target: Target) -> float | None:
         """Return how long pods of a target took to become ready; None if it is not known."""

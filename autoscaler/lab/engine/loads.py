@@ -1,4 +1,4 @@
-"""What a metric reads of a workload whose count is not the one that was recorded.
+"""The readings of a metric if the count of the workload differs from the recorded one.
 
     recorded   the reading does not depend on the count: requests a second of a whole service
     shared     the recorded total is divided by the pods that are ready now: averages, utilization
@@ -36,7 +36,7 @@ class LoadModel(StrEnum):
 
 
 def default_model(metric: MetricSpec) -> LoadModel:
-    """Return the model of a metric of which nothing is stated."""
+    """Return the default model of a metric."""
     return LoadModel.SHARED if metric.of_pods else LoadModel.RECORDED
 
 
@@ -155,7 +155,7 @@ def totals_of_answers(answers: Answers, replicas: Answers | None = None) -> Tota
 
 
 def pods_in(answer: Answer) -> int | None:
-    """Return the count that an answer of one series has; None if it has none."""
+    """Return the count in an answer of one series; None without one."""
     series = answer.series if isinstance(answer, QueryResult) else ()
     if len(series) != 1 or not 0 <= series[0].value <= MOST_PODS:
         return None
@@ -168,7 +168,7 @@ class SharedLoad(MetricLoad):
 
     A pod reads no more than its ``capacity``.  Where the recorded pods were at their capacity, the
     work that there was is known to be no less: it is ``censored``.  An average is of the recorded
-    pods that were ready, which become so as those of the replay do.
+    pods that were ready, which become ready like the pods of the replay.
     """
 
     totals: Totals
@@ -178,7 +178,7 @@ class SharedLoad(MetricLoad):
     per_pod: float | None
     capacity: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Those of the one series of a metric that is not of each pod."""
+    """The samples of the only series of a metric that is not per pod."""
     model: LoadModel = LoadModel.SHARED
     censored: bool = False
     """Whether the last total was."""
@@ -274,7 +274,8 @@ class QueueTime(NamedTuple):
 class QueueLoad(MetricLoad):
     """A queue's length: what arrives each second, less what the ready pods take out.
 
-    In a gap of the arrivals the length is not known: it is not read, and goes on from where it was.
+    In a gap of the arrivals the length is unknown: it is not read, and continues from its last
+    value.
     """
 
     arrivals: Answers
@@ -287,7 +288,7 @@ class QueueLoad(MetricLoad):
     """What happened since it was last taken."""
     _rate: float | None = None
     _stood: float = 0.0
-    """For so many seconds no pod has been ready."""
+    """The seconds without a ready pod."""
 
     @override
     def answer(self, at: float, workload: SimulatedWorkload) -> Answer:
@@ -307,7 +308,7 @@ class QueueLoad(MetricLoad):
         return None if self._rate is None else self._rate / self.served_by_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Let time pass in which so many pods were ready."""
+        """Let time pass with a number of ready pods."""
         if self._rate is None:
             return
         seconds, before = end - begin, self.length

@@ -1,6 +1,6 @@
 """How well a count followed a demand: the elasticity measures of the SPEC Research Group.
 
-They are those of Herbst et al., "Ready for Rain? A View from SPEC Research on the Future of Cloud
+They come from Herbst et al., "Ready for Rain? A View from SPEC Research on the Future of Cloud
 Metrics" (SPEC RG, 2016), of a demand d and a supply s in pods, over the time T that is scored:
 
     theta_U = 1/T * integral of max(d - s, 0) / d      theta_O = 1/T * integral of max(s - d, 0) / d
@@ -58,7 +58,7 @@ class Measures(AnswerModel):
     mean_wait_seconds: float | None = None
     """How long what came into a queue waited on average: mean length over throughput (Little)."""
     longest_wait_seconds: float | None = None
-    """The most that a queue was over what its pods serve; or, without any, how long it stood."""
+    """The largest excess of a queue over what its pods serve; or its time without pods."""
 
 
 @dataclass(slots=True)
@@ -209,7 +209,7 @@ COMPARED = ("tau_under", "theta_under", "shortage_pod_hours", "replica_hours", "
 LEAST_DAYS = 3
 _SURE = 0.05
 _SHORTEST_DAY = 0.5
-"""A day of which less was scored is too short to count."""
+"""The least scored seconds of a day that counts."""
 
 
 class Side(StrEnum):
@@ -290,7 +290,7 @@ def counted_days(
     second: Sequence[Measures],
     key: Callable[[Measures], tuple[float, ...]],
 ) -> DayCounts:
-    """Count the days of which the second's key is less, or more; days cut short are left out."""
+    """Count the days on which the second key is less, or more; short days are left out."""
     pairs = [
         (key(finding), key(other))
         for finding, other in zip(first, second, strict=False)
@@ -301,7 +301,7 @@ def counted_days(
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Return the probability that so many days or more are on one side by chance: two-sided."""
+    """Return the two-sided probability that this many days or more are on one side by chance."""
     days, most = better + worse, max(better, worse)
     tail = sum(comb(days, number) for number in range(most, days + 1))
     return min(1.0, 2.0 * tail / float(2**days))

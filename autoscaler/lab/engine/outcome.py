@@ -18,9 +18,9 @@ from autoscaler.lab.engine.world import SimulatedTarget
 MOST_PARTS = 1_000
 """Of the time of a chart."""
 MOST_CHANGES = 2_000
-"""So many changes of a count are kept with their sentences; later ones are only counted."""
+"""The most changes that are kept with their reasons; later ones are only counted."""
 _KNOWN_PERIODS = 2
-"""For so many periods after a sync its demand is known: a longer time without any is a gap."""
+"""The periods after a sync for which its demand is known; a longer time is a gap."""
 _DIGITS = 9
 
 
@@ -249,7 +249,7 @@ class _TargetTally:
             self.ran.changed()
 
     def _take_from(self, load: MetricLoad, seconds: float) -> None:
-        """Take what a load tells besides the demand."""
+        """Take the other measures of a load."""
         if isinstance(load, QueueLoad):
             for each, length, served, wait in load.passed:
                 self.score.queue(each, length, served, wait)

@@ -32,12 +32,12 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 """A step leaves no cycles: the usual 700 objects make the collector a tenth of a replay."""
 
 Progress = Callable[[float], object]
-"""Is told each instant that a replay has reached."""
+"""Called with each instant that a replay has reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """What is to be replayed: targets over a time, from data.
+    """The plan of a replay: targets, a period and data.
 
     For ``warm_up`` seconds before the begin they follow the count that really was.
     """
@@ -118,7 +118,7 @@ def run_replay(
 ) -> Replay:
     """Replay all targets of a plan; with a breaker, which they share, in one process.
 
-    ``progress`` is told the instant that the slowest process has reached.  An interrupt ends all
+    ``progress`` gets the instant that the slowest process has reached.  An interrupt ends all
     of them, and what they have done is returned.  Raises CommandError if one of them dies, and
     what a part raises.
     """

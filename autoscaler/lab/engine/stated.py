@@ -31,7 +31,7 @@ from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.series_notation import SeriesSamples
 
 _DIGITS = 6
-"""Of seconds: what is lost of an instant is no interval."""
+"""The tolerance of times, in seconds."""
 
 
 class StatedSeries(NamedTuple):
@@ -70,7 +70,7 @@ def stated_answers(
 
 @dataclass(slots=True)
 class EachPodLoad(MetricLoad):
-    """A metric of pods of which each ready one reads the same, however many there are."""
+    """A pod metric with the same reading for each ready pod, whatever their number."""
 
     target: Target
     number: int
@@ -95,7 +95,7 @@ class EachPodLoad(MetricLoad):
 class StatedData(ReplayData):
     """The series of a test as data of a replay; ``of_metrics`` are by target key and number.
 
-    An average of pods is that of the ``replicas`` of the target at the begin.
+    An average of pods is the average of the target's ``replicas`` at the begin.
     """
 
     begin: float
@@ -158,7 +158,7 @@ class StatedData(ReplayData):
         return self.counts[target.key]
 
     def load(self, load: MetricLoad, target: Target, number: int) -> MetricLoad:
-        """Return the load of a metric, of which each pod reads the same if it does not react."""
+        """Return the load of a metric; without a reaction each pod has the same reading."""
         of_pods = target.spec.metrics[number].of_pods
         if not isinstance(load, RecordedLoad) or not of_pods or self.is_by_pod(target, number):
             return load

@@ -41,7 +41,7 @@ Window = Annotated[float, BeforeValidator(DurationBounds(0.0, 3600.0)), DURATION
 class TuningSpace(Model):
     """The values that may be tried of each setting; one without values stays as the target has it.
 
-    Every candidate has one value of each.  The target as it is, is a candidate besides.
+    Every candidate has one value of each.  The current target is a candidate, too.
     """
 
     target_factors: Items[Factor] = _FACTORS
@@ -99,7 +99,7 @@ class Preference:
     most_short: float | None = None
 
     def objectives(self, measures: Measures) -> tuple[float, float, float]:
-        """Return what is to be little: shortage, as it is preferred, replica-hours, changes."""
+        """Return the objectives to minimize: preferred shortage, replica-hours, changes."""
         by_time = self.most_short is not None
         shortage = measures.tau_under if by_time else measures.shortage_pod_hours
         return shortage or 0.0, measures.replica_hours, float(measures.changes)
@@ -204,7 +204,7 @@ def _pods(pods: int, seconds: int) -> ScalingPolicy:
 
 
 def dominates(number: Sequence[float], other: Sequence[float]) -> bool:
-    """Return whether one is no worse in anything and better in something; less is better."""
+    """Return whether one dominates the other: no value is larger and one is smaller."""
     return number != other and all(
         first <= second for first, second in zip(number, other, strict=True)
     )
@@ -225,7 +225,7 @@ def on_front(
 
 
 def best(candidates: Sequence[Candidate], preference: Preference, days: slice) -> Candidate:
-    """Return the one that is preferred by some days; of equal ones the first."""
+    """Return the preferred candidate by some days; the first of equal candidates."""
     return min(candidates, key=lambda candidate: preference.key(total(candidate.days[days])))
 
 

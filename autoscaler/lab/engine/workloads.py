@@ -16,11 +16,11 @@ _NO_REQUESTS = PodRequests(())
 MOST_PODS = 150_000
 """Of a simulated workload: Kubernetes supports no more pods in a cluster."""
 LONG_AGO = 86_400.0
-"""So many seconds before the begin the first pods have started and become ready."""
+"""How long before the begin the first pods have started and become ready, in seconds."""
 
 
 class ReadyTime(NamedTuple):
-    """A time in which so many pods are ready."""
+    """A period with a number of ready pods."""
 
     begin: float
     end: float

@@ -37,13 +37,13 @@ from autoscaler.sync.down_counts import ServerCount, holds
 
 
 class Watcher(Protocol):
-    """Is told what happens in the world, in the order of time for each target."""
+    """Observes the events of the world, in the order of time for each target."""
 
     def synced(self, target: "SimulatedTarget", step: Step) -> None:
         """Take a sync, after its write."""
 
     def passed(self, target: "SimulatedTarget", begin: float, end: float, ready: int) -> None:
-        """Take a time after a sync in which so many pods were ready."""
+        """Take a period after a sync with a number of ready pods."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class SimulatedTarget:
     ran_after: Answers | None = None
     """Which count there really was after it; None if that is ``ran``."""
     ran_pods: SimulatedWorkload | None = None
-    """The pods of the count that really was, which become ready as those of the replay do."""
+    """The pods of the actual count, which become ready like the pods of the replay."""
     instants: Callable[[], Iterable[float]] | None = None
     """Returns when it is synced; None for once a period."""
     history: History = field(default_factory=History)
@@ -75,11 +75,11 @@ class SimulatedTarget:
     write_fails: str = ""
     """Why writes fail; empty if they do not."""
     faults: Mapping[int | QueryKey, Sequence[Fault]] = field(default_factory=dict)
-    """Those of the answers of a metric, by its number, or of another query."""
+    """The faults of the answers of a metric, by its number, or of another query."""
     last_read: float | None = None
     last_sync: float | None = None
     key: str = ""
-    """That of the target."""
+    """The selector of the target."""
     _needs_pods: bool = False
     _keys: tuple[QueryKey, ...] = ()
     _queues: tuple[QueueLoad, ...] = ()
@@ -100,12 +100,12 @@ class SimulatedTarget:
         return self.rules.target.sync_period
 
     def follow(self, rules: Rules) -> None:
-        """Go on by these rules, as after a reload, with its loads and faults as they are now."""
+        """Continue with these rules, as after a reload, with the current loads and faults."""
         self.rules = rules
         self.__post_init__()
 
     def follow_count(self, count: int | None, now: float) -> None:
-        """Take a count that there really was for a write of ours; None if it is not known."""
+        """Treat an actual count as our write; None if it is unknown."""
         before = self.workload.replicas
         if count is None or count == before:
             return
@@ -182,7 +182,7 @@ class SimulatedTarget:
         return inputs_of(self.rules.target, self.history, seen, answers, times, open_windows)
 
     def seen(self, now: float) -> Observation:
-        """Return what a sync sees besides the answers to its queries."""
+        """Return the observation of a sync without the answers to its queries."""
         workload, scale = self.workload, self.workload.scale
         pods = workload.pods(now) if self._needs_pods and isinstance(scale, Scale) else None
         others = self.controller, self.sole_writer, self.last_read
@@ -283,7 +283,7 @@ class World:
             yield now
 
     def _together(self) -> Iterator[list[SimulatedTarget]]:
-        """Yield targets that are due at the same instants: those of one period, or one alone."""
+        """Yield targets that are due at the same instants: all of one period, or one alone."""
         of_period: dict[float, list[SimulatedTarget]] = {}
         for target in self.targets:
             if target.instants is None:

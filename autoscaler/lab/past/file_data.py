@@ -1,4 +1,4 @@
-"""Samples of files as the data of a replay: each file has those of one query or metric.
+"""Samples of files as the data of a replay: each file belongs to one query or metric.
 
 A file has `t,value` and perhaps `replicas`, a row for each instant.  A time is Unix seconds or
 RFC 3339.  A sample holds until the next one, but no longer than one and a half of the usual steps:
@@ -53,7 +53,7 @@ class SamplesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The columns of a file; ``replicas`` is empty where there is none."""
+    """The columns of a file; ``replicas`` is empty without such a column."""
 
     times: "array[float]"
     values: "array[float]"
@@ -71,7 +71,7 @@ class Samples:
         return self._answers(self.values)
 
     def counts(self) -> Answers | None:
-        """Return the replicas as answers of one series; None where the file has none."""
+        """Return the replicas as answers of one series; None without replicas in the file."""
         return self._answers(self.replicas) if self.replicas else None
 
     def _answers(self, values: "array[float]") -> Answers:
@@ -101,7 +101,7 @@ def _text(path: Path, file: BinaryIO) -> io.TextIOWrapper:
 
 
 def _lines(path: Path, text: io.TextIOWrapper) -> Iterator[str]:
-    """Yield lines, of which no more than one is in memory at a time."""
+    """Yield lines; at most one is in memory at a time."""
     number = 1
     while line := text.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
@@ -166,7 +166,7 @@ def _take(row: list[str], columns: int, found: Samples) -> str:
 def _mistake(
     row: list[str], time: float | None, numbers: list[float | None], found: Samples
 ) -> str:
-    """Return what is wrong with a row of so many columns as there are; empty if nothing is."""
+    """Return the problem of a row with the right number of columns; empty without one."""
     if time is None:
         return f"{_excerpt(row[0])} is not a valid time: use Unix seconds or 2026-01-31T03:12:00Z"
     if found.times and time <= found.times[-1]:
@@ -210,7 +210,7 @@ def _is_count(number: float | None) -> bool:
 class FileData(ReplayData):
     """Samples by the name of a query or metric, or by PromQL.
 
-    Those with an empty name are of each query.  ``names`` are those of PromQL.
+    Files with an empty name belong to each query.  ``names`` are the names of PromQL.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class FileData(ReplayData):
 
     @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Return averages: each value is that of the pods that there were.
+        """Return averages: each value is the average of the pods at that time.
 
         Where the file does not say how many, it is the count that is stated.
         """
@@ -260,7 +260,7 @@ class FileData(ReplayData):
 
     @override
     def replicas(self, target: Target) -> int | None:
-        """Return those of the first row."""
+        """Return the replicas of the first row."""
         counts = (samples.replicas for samples in self._of_metrics(target))
         return next((int(column[0]) for column in counts if column), None)
 

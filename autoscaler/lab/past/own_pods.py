@@ -160,7 +160,7 @@ def _samples(series: MatrixSeries) -> Iterator[tuple[int, float]]:
 
 
 def kept_totals(answers: Answers) -> Totals:
-    """Return totals as `totals_of` has made them of answers; a value that is no number is a gap."""
+    """Return totals like `totals_of` makes them; a value that is not a number is a gap."""
 
     def total(instant: float) -> Total | QueryFailure | None:
         answer = answers(instant)

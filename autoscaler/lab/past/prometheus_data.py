@@ -56,12 +56,12 @@ _FEWEST_STEPS = 20
 """From one sample to the next, from which something is concluded."""
 _MOST_SENTENCES = 20
 _MOST_FAILURES = 3
-"""The most different failures of a query that are told."""
+"""The most different failures of a query that are reported."""
 
 
 @dataclass
 class Scan:
-    """What is seen of a query's samples; numbers are those of its grid."""
+    """Statistics of a query's samples; numbers are indexes of its grid."""
 
     samples: int = 0
     nans: int = 0
@@ -83,7 +83,7 @@ class Scan:
 def scan_of(
     fetched: FetchedRange, selects: Callable[[Matrix], Matrix] = lambda matrix: matrix
 ) -> Scan:
-    """Look at all samples of a query, or at those of some series."""
+    """Look at all samples of a query, or at the samples of some series."""
     scan = Scan()
     for part, answer in fetched.matrices():
         if isinstance(answer, QueryFailure):
@@ -150,7 +150,7 @@ class ScannedQuery:
         return f"{self.of}: the query {printable(self.asked.promql, _LONGEST_QUERY)}"
 
     def findings(self) -> Iterator[str]:
-        """Yield what is odd, in sentences that go on after the `name`."""
+        """Yield anomalies, as sentences that follow the `name`."""
         yield from self._unread()
         scan, grid = self.scan, self.fetched.key.grid
         if not scan.samples and not scan.failed:
@@ -181,7 +181,7 @@ class ScannedQuery:
             yield f"has incomplete answers for {count * step:g} s: {warning}"
 
     def _counts(self) -> bool:
-        """Return whether the samples are those of a counter; a reset of one is a fall."""
+        """Return whether the samples look like a counter; a reset is a fall."""
         scan = self.scan
         nodes = nodes_of(read(self.asked.promql))
         if scan.steps < _FEWEST_STEPS or any(
@@ -195,9 +195,9 @@ class ScannedQuery:
 
 
 def sentences_of(found: Iterable[tuple[ScannedQuery, str]]) -> list[str]:
-    """Return what is odd about queries, at most 20 sentences: what is the same is told once.
+    """Return anomalies of queries, at most 20 sentences; equal ones are reported once.
 
-    Of each query comes what is said after its name.
+    The sentences of a query follow its name.
     """
     names: dict[str, list[str]] = {}
     for query, finding in found:
@@ -215,12 +215,12 @@ _PREFIX = "autoscaler-ranges-"
 
 @dataclass(frozen=True)
 class PrometheusData(ReplayData):
-    """Data that are on disk: nothing is asked any more, and each call begins anew."""
+    """Data on disk: nothing is fetched any more, and each call starts again."""
 
     time: TimeGrid
     fetched: Mapping[tuple[QueryKey, str], FetchedRange]
     of_use: Mapping[str, FetchedRange]
-    """By the name of the use, those of kube-state-metrics and of totals."""
+    """By the name of the use, the answers of kube-state-metrics and the totals."""
     told: tuple[str, ...] = ()
     """What is odd about the data, in sentences."""
 
@@ -245,7 +245,7 @@ class PrometheusData(ReplayData):
 
     @override
     def ran(self, target: Target) -> Answers | None:
-        """Return that of the spec, by kube-state-metrics."""
+        """Return the value of the spec, by kube-state-metrics."""
         fetched = self.of_use.get(f"{REPLICAS} {target.key}")
         has = fetched is not None and any(
             isinstance(matrix, Matrix) and matrix.series for _, matrix in fetched.matrices()
@@ -254,7 +254,7 @@ class PrometheusData(ReplayData):
 
     @override
     def replicas(self, target: Target) -> int | None:
-        """Return that of the spec, by kube-state-metrics."""
+        """Return the value of the spec, by kube-state-metrics."""
         fetched = self.of_use.get(f"{REPLICAS} {target.key}")
         return None if fetched is None else pods_in(fetched.answers(self.time)(self.time.begin))
 
@@ -269,7 +269,7 @@ class PrometheusData(ReplayData):
 
     @override
     def requests(self, target: Target) -> PodRequests | None:
-        """Return those of its first pod, by kube-state-metrics."""
+        """Return the requests of its first pod, by kube-state-metrics."""
         containers: dict[str, dict[str, int]] = defaultdict(dict)
         for series, value in self._firsts(REQUESTED, target):
             if math.isfinite(value):

@@ -30,7 +30,7 @@ _LONGEST_OF_A_PART = 120.0
 """Seconds that a part may take with all that is tried again, and what Retry-After asks for."""
 _MOST_TRIES = 5
 _MOST_FAILURES = 3
-"""After so many parts in a row nothing more is asked of a server."""
+"""The failed parts in a row after which a server is not asked any more."""
 # Prometheus, Thanos, Mimir and VictoriaMetrics each have their words for limits of points, samples,
 # series, bytes and of the length of a range.
 _OVER_A_LIMIT = re.compile(r"exceed|\blimit\b|too many|too large|too long", re.IGNORECASE)
@@ -119,7 +119,7 @@ class RangeReader:
 
 
 def _pieces(part: RangeRequest, count: int) -> list[RangeRequest]:
-    """Return so many pieces of a part, the last one first."""
+    """Return a part in pieces, the last one first."""
     size = -(-(part.end - part.begin) // count)
     begins = range(part.begin, part.end, size)
     pieces = [replace(part, begin=begin, end=min(begin + size, part.end)) for begin in begins]
@@ -138,17 +138,17 @@ def _pieces_to_try(failure: RequestFailure) -> int:
 # -- all ranges ---------------------------------------------------------------------------------
 
 LATE_SECONDS = 600.0
-"""Samples may come so late: what is younger is asked again the next time."""
+"""How late samples may arrive; younger ones are fetched again the next time."""
 _PART_SECONDS = (1, 10, 60, 600, 3600, 2 * 3600, 6 * 3600, *(86400 * 2**n for n in range(8)))
 """How long a part may be: it begins at a multiple of that."""
 
 Progress = Callable[[int, int], object]
-"""Is called with how many parts are at hand, and how many there are."""
+"""Called with the number of available parts, and of all parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedRange:
-    """A range that is at hand, part by part in order; one that failed has an answer of why."""
+    """A fetched range, part by part in order; a failed part has its failure."""
 
     key: RangeKey
     parts: tuple[StoredPart | AnswerPart, ...]
@@ -225,7 +225,7 @@ class RangeFetcher:
     def _holes(
         self, need: RangeNeed, found: dict[RangeKey, list[StoredPart | AnswerPart]]
     ) -> Iterator[tuple[int, int]]:
-        """Note what is kept of a need, and yield what is to be asked."""
+        """Note the kept parts of a need, and yield the parts to fetch."""
         keys = [self._key(need, use) for use in need.uses]
         for begin, end in parts_of(need.grid, need.begin, need.end):
             kept = [

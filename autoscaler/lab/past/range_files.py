@@ -1,4 +1,4 @@
-"""Answers to range queries on disk: what was asked once need not be asked again.
+"""Answers to range queries on disk: nothing is fetched twice.
 
 A folder for each query has a file for each part, named by the instants that it is about.  A file is
 a check sum, a line of JSON, and the values of all series, compressed.  It is written in one step,
@@ -210,7 +210,7 @@ def _read(key: RangeKey, file: Path) -> Matrix:
 
 
 def _unpacked(packed: bytes, size: int) -> bytes:
-    """Return so many bytes.  Raises ValueError where there are others, more or too many."""
+    """Return a number of bytes.  Raises ValueError if there are fewer or more, or too many."""
     try:
         fits = size <= _MOST_OF_A_FILE
         found = zlib.decompressobj().decompress(packed, size + 1) if fits else b""

@@ -128,7 +128,7 @@ def wanted_for(
         try:
             built(target, flags, wanted, assumptions, begin)
         except BuildError:
-            """Whoever builds it with data is told."""
+            """The builder that has data reports it."""
     return wanted
 
 

@@ -1,4 +1,4 @@
-"""What came of a range query: series over instants that lie on a grid.
+"""The result of a range query: series over the instants of a grid.
 
 Format: https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries
 """
@@ -62,7 +62,7 @@ class RangeRequest:
 class MatrixSeries:
     """One series: a value at each instant of its ``runs``, which are pairs of number and length.
 
-    The numbers are those of the grid, in order; between the runs the series was not there.
+    The numbers are indexes of the grid, in order; between the runs the series did not exist.
     """
 
     labels: Mapping[str, str]
@@ -81,7 +81,7 @@ class Matrix:
 def matrix_of(
     subject: str, document: dict[str, object], redactor: Redactor, asked: RangeRequest
 ) -> Matrix:
-    """Convert a whole answer; raises QueryError for what is no matrix of floats of that range."""
+    """Convert a whole answer; raises QueryError if it is not a matrix of floats of the range."""
     kind, result = result_of(subject, document)
     if kind != "matrix":
         what = redactor.line(kind, LONGEST_TYPE) if isinstance(kind, str) else "an unknown type"

@@ -181,7 +181,7 @@ class RecordedData(ReplayData):
 
     @override
     def requests(self, target: Target) -> PodRequests | None:
-        """Return those of a pod that a decision saw last."""
+        """Return the requests of a pod in the last decision."""
         for pods in self._pods(target):
             if pods:
                 return pods[-1].requests
@@ -237,7 +237,7 @@ class RecordedData(ReplayData):
         yield from _between(last, self._end, period, lapses)
 
     def _changes(self, target: Target) -> list[Change]:
-        """Return the changes of a target up to the end, and the one that held at the begin."""
+        """Return the changes of a target up to the end, and the one in force at the begin."""
         if self._changes_of[0] != target.key:
             self._changes_of = target.key, self._read_changes(target)
         return self._changes_of[1]

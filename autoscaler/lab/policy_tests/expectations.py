@@ -24,9 +24,9 @@ _TEN_MINUTES = 600.0
 
 @dataclass(frozen=True)
 class UnmetExpectation:
-    """Something that does not hold: where it is expected, of which target, and at what time.
+    """An unmet expectation: its place in the file, its target and its time.
 
-    ``index`` is that of the count in the target's run.
+    ``index`` is the index of the count in the target's run.
     """
 
     location: Location
@@ -134,7 +134,7 @@ def _equal(key: str, expected: object, got: Callable[[TargetRun, int], object]) 
 
 
 def _part(key: str, expected: str, got: Callable[[TargetRun, int], object]) -> _Fact:
-    """Return a fact of several texts, one of which has to be as expected, or to have that in it."""
+    """Return a fact of several texts: one must equal or contain the expected text."""
     is_whole = key != "reason"
 
     def compared(run: TargetRun, index: int) -> tuple[object, bool]:

@@ -48,7 +48,7 @@ class PolicyTestFile:
     source: MappingFile
     config: Config
     content: bytes | None
-    """That of the configuration, where it stands in the same file."""
+    """The line of the configuration, if it is in the same file."""
     tests: tuple[ReadyTest, ...]
 
     def line(self, location: Location) -> int:
@@ -84,7 +84,7 @@ def load_tests(path: Path) -> PolicyTestFile:
 
 
 def _tests_part(source: MappingFile) -> Mapping[str, Value]:
-    """Return what is no configuration, with each series as it is written."""
+    """Return the part that is not a configuration, with each series as written."""
     own = {
         key: value
         for key, value in source.value.items()
@@ -113,7 +113,7 @@ def _with_texts(source: MappingFile, number: int, test: Value) -> Value:
 
 
 def _config_of(source: MappingFile) -> tuple[Config, bytes | None]:
-    """Read the configuration that is named, or the one that stands in the file."""
+    """Read the named configuration, or the one in the file."""
     inline = sorted(KEYS & source.value.keys())
     named = source.value.get("config")
     if named is None and not inline:
@@ -283,7 +283,7 @@ _CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED, FALLBACK)
 
 
 def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) -> Iterator[Finding]:
-    """Find what does not go together in a test of some targets that lasts so many seconds."""
+    """Find contradictions in a test of some targets that lasts ``duration`` seconds."""
     syncs = sum(math.floor(duration / target.sync_period) + 1 for target in targets)
     if syncs > MOST_SYNCS:
         message = f"takes {syncs:,} syncs, and may take {MOST_SYNCS:,}: let it be shorter"
@@ -320,7 +320,7 @@ def of_no_pod(test: ReadyTest, targets: Sequence[SimulatedTarget]) -> Iterator[F
 
 
 def _is_read(series: NamedSeries, reader: Reader, by_key: Mapping[str, SimulatedTarget]) -> bool:
-    """Return whether a reader takes a series; what is not read pod by pod takes any."""
+    """Return whether a reader takes a series; readers that are not per pod take any."""
     if series.labels is None or isinstance(reader, QueryKey):
         return True
     key, number = reader

@@ -1,4 +1,4 @@
-"""What came of policy tests: the text of a failure, and a report as JUnit XML."""
+"""The results of policy tests: the text of a failure, and a report as JUnit XML."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True)
 class PolicyTestResult:
-    """What came of one test: its failure as text, if it failed; ``assumed`` in sentences."""
+    """The result of one test: its failure as text, if it failed; ``assumed`` in sentences."""
 
     name: str
     seconds: float
@@ -33,7 +33,7 @@ class PolicyTestResult:
 
 @dataclass
 class FileResult:
-    """What came of one file; ``error`` says why it could not be run."""
+    """The results of one file; ``error`` is the reason if it could not be run."""
 
     file: Path
     results: list[PolicyTestResult] = field(default_factory=list)
@@ -47,7 +47,7 @@ class FileResult:
 
 
 def as_junit(results: Sequence[FileResult]) -> str:
-    """Write the results: a suite for each file, whose error is that of the file."""
+    """Write the results: a suite for each file, with the error of the file."""
     root = Element("testsuites", name="autoscaler test")
     for result in results:
         suite = SubElement(root, "testsuite", name=_text(str(result.file)))
@@ -84,7 +84,7 @@ def _count(element: Element, seconds: float) -> None:
 
 
 def _text(text: str) -> str:
-    """Return one line of which XML takes each character."""
+    """Return one line with only characters that XML accepts."""
     return printable(text, _LONGEST)
 
 
@@ -109,7 +109,7 @@ def failure_text(
     broken: Sequence[UnmetExpectation],
     sources: Mapping[str, tuple[QuerySource, ...]],
 ) -> str:
-    """Return all that is to be said of a test that failed."""
+    """Return the text about a failed test."""
     lines = []
     for expectation in broken[:_MOST_TOLD]:
         place = (

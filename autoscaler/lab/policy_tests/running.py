@@ -21,9 +21,9 @@ from autoscaler.lab.policy_tests.settings import PolicyTest, Reader, ReadyTest, 
 from autoscaler.lab.series_notation import samples_of
 
 _DIGITS = 6
-"""Of times: what an instant loses as Unix seconds is no time."""
+"""The tolerance of times, for the rounding of Unix seconds."""
 MOST_SAMPLES_OF_PODS = 1_000_000
-"""That all syncs of a test read: they are kept for what is told of a failure, in 200 MB at most."""
+"""The most samples that all syncs of a test read: they are kept for failures, in 200 MB."""
 
 
 class TooLargeTestError(Exception):
@@ -84,7 +84,7 @@ class PolicyTestWorld(World, Watcher):
         self.away: set[str] = set()
         self._samples = 0
         self._others: dict[str, SimulatedTarget] = {}
-        """What the instance that stands by knows of each target."""
+        """The histories of the standby."""
 
     def stand_by(self) -> None:
         """Let another instance stand by: it decides the same, and writes nothing."""
@@ -99,7 +99,7 @@ class PolicyTestWorld(World, Watcher):
             )
 
     def take_over(self, target: SimulatedTarget) -> None:
-        """Let the instance that stands by lead; another one stands by, and begins anew."""
+        """Let the standby lead; another instance becomes the standby, without history."""
         other = self._others[target.key]
         target.history, target.last_read = other.history, other.last_read
         target.last_sync, target.sole_writer = other.last_sync, False
@@ -161,7 +161,7 @@ class PolicyTestWorld(World, Watcher):
             )
 
     def _follow(self, target: SimulatedTarget, now: float) -> None:
-        """Sync the instance that stands by, after the one that leads."""
+        """Sync the standby, after the leader."""
         other = self._others.get(target.key)
         if other is not None:
             other.controller, other.hpa = target.controller, target.hpa
@@ -169,7 +169,7 @@ class PolicyTestWorld(World, Watcher):
 
 
 def restart(target: SimulatedTarget, _now: float) -> None:
-    """Let the process of a target begin anew: it keeps all but what it knows of its own reads."""
+    """Restart the process of a target: it keeps everything but the state of its own reads."""
     target.last_read = None
 
 
@@ -349,7 +349,7 @@ def _replicas(test: PolicyTest, target: Target) -> int:
 
 
 def _as_stated(test: ReadyTest, data: StatedData) -> Iterator[LoadAssumption]:
-    """Say that series of single pods are read as they are, where nothing else is said."""
+    """Report that series of single pods are read as they are, unless stated otherwise."""
     for target in test.targets:
         for number, metric in enumerate(target.spec.metrics):
             if data.is_by_pod(target, number):

@@ -126,11 +126,11 @@ class WorldEvent(Model):
     lose_state: OrDefault[bool] = False
     """The daemon starts again, and its state is lost."""
     takeover: OrDefault[bool] = False
-    """Another instance, which stood by, takes over."""
+    """A standby takes over."""
     down: OrDefault[bool] = False
     """The daemon does not run; goes with `for`."""
     query: Text | None = None
-    """Whose answer fails or is partial, as in `series`. Default: those of all queries."""
+    """The query whose answer fails or is partial, as in `series`. Default: all queries."""
     query_fails: Text | None = None
     """Prometheus answers with this error."""
     partial: Text | None = None
@@ -155,7 +155,7 @@ class Expectation(Model):
     to: Duration | None = None
     """The end of the time, included."""
     target: OrDefault[Pattern] = "*"
-    """Of which targets of the test: a name or a pattern."""
+    """The targets of the test: a name or a pattern."""
     replicas: Count | None = None
     """The count."""
     ready: Count | None = None
@@ -190,7 +190,7 @@ class ForbiddenValues(Model):
     above: Count | None = None
     """The count is more than this."""
     changes_per_10m: PositiveCount | None = Field(default=None, alias="changesPer10m")
-    """More changes of ours than this within 10 minutes."""
+    """More of our changes than this within 10 minutes."""
 
 
 class PolicyTest(Model):
@@ -205,7 +205,7 @@ class PolicyTest(Model):
     workloads: Items[WorkloadAssumption] = ()
     """How the pods of single targets are, before what `start` says of all."""
     interval: LongerThanZero | None = None
-    """The time from one sample to the next. Default: that of the file."""
+    """The time from one sample to the next. Default: the file's."""
     duration: LongerThanZero | None = None
     """How long it runs. Default: as long as its series, events and expectations."""
     series: OrDefault[dict[Text, SeriesText]] = Field(default_factory=dict)
@@ -214,15 +214,15 @@ class PolicyTest(Model):
     loads: Items[LoadAssumption] = ()
     """How the readings follow the count."""
     events: Items[WorldEvent] = ()
-    """What happens besides."""
+    """Events."""
     expect: Items[Expectation] = ()
     """What holds, and when."""
     never: ForbiddenValues | None = None
-    """What never happens, besides that of the file."""
+    """Values that must not occur, in addition to the file's."""
 
 
 class PolicyTests(Model):
-    """The part of a file of tests that is no configuration."""
+    """The part of a file of tests that is not a configuration."""
 
     config: FilePath | None = None
     """The configuration that is tested. Default: the keys of one stand in this file."""
@@ -347,6 +347,6 @@ class ReadyTest:
     duration: float
     series: tuple[NamedSeries, ...]
     never: tuple[tuple[str, ForbiddenValues], ...]
-    """What never happens, and where in the file that stands."""
+    """Values that must not occur, and their place in the file."""
     faulty: Mapping[str, frozenset[Reader]]
     """Who reads the query that an event names."""

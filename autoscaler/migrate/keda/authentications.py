@@ -1,6 +1,6 @@
 """TriggerAuthentications and ClusterTriggerAuthentications of KEDA: what they give to triggers.
 
-A value of a Secret becomes a file; what is in it is never read.
+A value of a Secret becomes a file; its content is never read.
 https://keda.sh/docs/latest/concepts/authentication/
 """
 
@@ -14,7 +14,7 @@ from autoscaler.migrate.manifests import is_data_key, is_namespace, is_object_na
 
 NAMESPACED, CLUSTER = "TriggerAuthentication", "ClusterTriggerAuthentication"
 _OF_CLUSTER = "keda"
-"""The namespace of the Secrets of a ClusterTriggerAuthentication, unless KEDA is told another."""
+"""The namespace of the Secrets of a ClusterTriggerAuthentication, by KEDA's default."""
 
 _REFERENCES: tuple[tuple[Literal["Secret", "ConfigMap"], str], ...] = (
     ("Secret", "secretTargetRef"),
@@ -45,7 +45,7 @@ class Parameter(NamedTuple):
 
 
 class Authentication:
-    """One document, of which is noted what was needed."""
+    """One document; its used keys are noted."""
 
     def __init__(self, fields: Fields, namespace: str) -> None:
         self._fields = fields
@@ -103,14 +103,14 @@ class Authentication:
 
 
 class Authentications:
-    """Those of all sources, by kind, namespace and name."""
+    """The documents of all sources, by kind, namespace and name."""
 
     def __init__(self) -> None:
         self._all: dict[tuple[str, str, str], Authentication] = {}
         self._named: set[tuple[str, str, str]] = set()
 
     def add(self, fields: Fields, namespace: str = "default") -> None:
-        """Add a document; the namespace is that of one which names none."""
+        """Add a document; the namespace applies if it names none."""
         kind, name = fields.peek("kind"), fields.peek("metadata", "name")
         written = str(fields.peek("metadata", "namespace") or namespace)
         of_secrets = _OF_CLUSTER if kind == CLUSTER else written

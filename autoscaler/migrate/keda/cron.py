@@ -14,7 +14,7 @@ KEYS = ("start", "end", "timezone", "desiredReplicas")
 _STABILIZATION = 300
 """Seconds, of scaling down in an HPA that says nothing else."""
 _TOLERATED = 10
-"""The smallest count of which an HPA tolerates one replica more or less."""
+"""The smallest count at which an HPA tolerates one replica more or less."""
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _CRON_REQUIRED = "start, end, timezone and desiredReplicas are required in KEDA"
 _NO_COUNT = "its desiredReplicas must be a whole number of 1 or more: KEDA refuses it"
@@ -29,8 +29,8 @@ _NOT_IN_TURN = (
 def schedule_of(texts: Mapping[str, str], behavior: Fields) -> tuple[dict[str, object], str]:
     """Convert the metadata of a trigger: the window, without its name, and how it differs.
 
-    The count of a window is its minimum.  ``behavior`` is that of KEDA's HPA.  Raises ValueError
-    with a sentence for what KEDA refuses, and for times that no window stands for.
+    The count of a window is its minimum.  ``behavior`` is the behavior of KEDA's HPA.  Raises
+    ValueError with a message for times that KEDA refuses, or that no window can express.
     """
     start, end, zone, number = (texts.get(key) for key in KEYS)
     if start is None or end is None or zone is None or number is None:

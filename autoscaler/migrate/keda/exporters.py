@@ -24,7 +24,7 @@ class Proposal(NamedTuple):
 
 
 def instead_of(kind: str) -> str:
-    """Say which metric in Prometheus stands for a trigger of this type."""
+    """Name the metric in Prometheus that replaces a trigger of this type."""
     instead = _INSTEAD.get(kind)
     if instead is None:
         return "if Prometheus has its metric, write a query and a metric of type External on it"
@@ -46,7 +46,7 @@ def _made(
 ) -> Proposal | None:
     """Return a query with a selector in place of {}; None if the first label or a value lacks.
 
-    ``labels`` are those of the metric, with the keys of metadata that they have their values from.
+    ``labels`` are the metric's, with the keys of metadata that have their values.
     """
     named = {label: _word(metadata, key) for label, key in labels.items()}
     number = _number(metadata, *value)
@@ -139,7 +139,7 @@ def _word(metadata: Fields, key: str) -> str | None:
 
 
 def _number(metadata: Fields, key: str, default: int | None) -> int | float | None:
-    """Return a number; None where what is there is none."""
+    """Return a number; None if the value is not a number."""
     value = metadata.peek(key)
     if value is None or value == "":
         return default

@@ -20,7 +20,7 @@ _LONGEST_NUMBER = 40
 def texts_of(metadata: Fields, known: Collection[str]) -> dict[str, str]:
     """Return the texts of the known keys without blanks around them, as KEDA takes them.
 
-    All other keys are ignored; what is neither a text nor a number or boolean is refused.
+    All other keys are ignored; values other than texts, numbers and booleans are refused.
     """
     texts: dict[str, str] = {}
     for key, value in metadata.value.items():
@@ -41,7 +41,7 @@ def texts_of(metadata: Fields, known: Collection[str]) -> dict[str, str]:
 
 
 def parsed(text: object) -> int | float | None:
-    """Read a number as KEDA does; None for what is none."""
+    """Read a number as KEDA does; None for other texts."""
     if not isinstance(text, str) or len(text) > _LONGEST_NUMBER:
         return None
     try:

@@ -67,7 +67,7 @@ def _text(annotations: Fields, key: str) -> str:
 
 
 _MOST_REPLICAS = 100
-"""KEDA's default of maxReplicaCount; that of minReplicaCount is 0."""
+"""KEDA's default of maxReplicaCount; the default of minReplicaCount is 0."""
 _COOLDOWN = 300
 _PERIOD = 15
 """Seconds: how often the HPA of a ScaledObject decides, and a target here."""
@@ -190,7 +190,7 @@ class _ScaledObject:
         return placeholder(self._spec.peek(*keys))
 
     def _count(self, *keys: str) -> int | None:
-        """Return a count that is carried over; None where there is none, or no right one."""
+        """Return a count to convert; None without a valid one."""
         value = self._whole(*keys)
         if value is not None:
             self._spec.get(*keys)
@@ -350,7 +350,7 @@ class _ScaledObject:
             advanced.ignored("scalingModifiers", why="it is empty")
 
     def _placeholders(self) -> None:
-        """Refuse what nothing fills in, wherever it stands in what is carried over."""
+        """Refuse unresolved placeholders anywhere in the converted keys."""
         for location, found in placeholders(self._spec.value):
             entry = self._spec.outcome(*location)
             if entry is not None and entry.outcome in _KEPT:

@@ -37,7 +37,7 @@ _Written: TypeAlias = tuple[str, bool]
 def add_composite(
     modifiers: Fields, triggers: Triggers, shared: SharedSettings, *, knows_nil: bool
 ) -> None:
-    """Add the metric of the formula, which stands for all prometheus triggers, as the first."""
+    """Add the metric of the formula, which replaces all prometheus triggers, as the first."""
     formula = modifiers.get("formula")
     target, activation = (_number(modifiers, key) for key in ("target", "activationTarget"))
     if modifiers.peek("target") is None or (target is not None and target <= 0):
@@ -74,7 +74,7 @@ def _number(modifiers: Fields, key: str) -> int | float | None:
 
 
 def promql_of(formula: str, triggers: dict[str, FormulaTrigger], *, knows_nil: bool = False) -> str:
-    """Write a formula as PromQL, which has no element where a trigger that is needed has none.
+    """Write a formula as PromQL; it has no element if a needed trigger is missing.
 
     With ``knows_nil`` a trigger before `??` is not needed.  Raises ValueError with a sentence.
     """
@@ -106,7 +106,7 @@ class _FormulaWriter:
     def __init__(self, triggers: dict[str, FormulaTrigger], *, knows_nil: bool) -> None:
         self._triggers, self._knows_nil, self._chooses = triggers, knows_nil, False
         self._needed: dict[str, None] = {}
-        """What stands for triggers without which there is no value."""
+        """The replacements of triggers that the formula needs."""
 
     def whole(self, node: ast.expr) -> str:
         promql = _vector(self.number(node))

@@ -160,7 +160,7 @@ class _TriggerSignIn:
         return f"secrets/{name}"
 
     def _text(self, name: str, placeholder: str) -> str:
-        """Return what stands for a parameter that is no secret here."""
+        """Return the replacement of a parameter that is not a secret here."""
         parameter = self._parameter(name)
         self.problems.append(
             _LACKS.format(name)
@@ -193,7 +193,7 @@ def server_of(
     authentications: Authentications,
     shared: SharedSettings,
 ) -> tuple[str | None, list[SecretValue]]:
-    """Add the server of a trigger to those of all; return its name, and the files that it names.
+    """Add the server of a trigger; return its name, and the files that it names.
 
     The name is None where the trigger does not say which server is asked: that is refused.
     """

@@ -116,7 +116,7 @@ class Triggers:
     lost: list[str] = field(default_factory=list)
     """The types of those that have no counterpart."""
     can_be_active: bool = False
-    """Whether any of them keeps a target awake: all but those of cpu and memory."""
+    """Whether any trigger keeps a target awake: all but cpu and memory."""
 
     _names: set[str] = field(default_factory=set)
 
@@ -267,7 +267,7 @@ def _name(fields: Fields, key: str) -> str:
 
 
 def _number(metadata: Fields, texts: Mapping[str, str], key: str) -> int | float | None:
-    """Return a number; None where there is none, and where what is there is refused."""
+    """Return a number; None without one, or if it is refused."""
     text = texts.get(key)
     number = None if text is None else parsed(text)
     if text is not None and number is None:
@@ -278,7 +278,7 @@ def _number(metadata: Fields, texts: Mapping[str, str], key: str) -> int | float
 
 
 def _question(metadata: Fields, texts: Mapping[str, str]) -> _Question | None:
-    """Read the query of a trigger; None where there is none, which is refused."""
+    """Read the query of a trigger; a missing query is refused, and None."""
     # The default is true.
     nulls_are_zero = not is_false(texts.get("ignoreNullValues"))
     text = texts.get("query")
@@ -325,7 +325,7 @@ def _target(
 
 
 def _of_resource(resource: str, trigger: Fields, texts: Mapping[str, str]) -> dict[str, object]:
-    """Convert a trigger; what is wrong with its value is refused, and its target left open."""
+    """Convert a trigger; an invalid value is refused, and its target left open."""
     target = _usage(resource, trigger, texts)
     container = texts.get("containerName")
     if container is None:
