@@ -143,7 +143,7 @@ def test_what_is_no_expression_is_refused(expression: str, fragment: str) -> Non
 @pytest.mark.parametrize("name", ["", "Berlin", "Europe", "../UTC", "/etc/localtime", "a\0b"])
 def test_what_is_no_time_zone_is_refused(name: str) -> None:
     """Names that are none, folders and paths are refused alike."""
-    with pytest.raises(ValueError, match="is not a valid time zone; right is a name such"):
+    with pytest.raises(ValueError, match="is not a valid time zone"):
         time_zone(name)
 
 

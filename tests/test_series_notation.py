@@ -46,7 +46,7 @@ def test_histograms_are_refused_with_their_own_sentence() -> None:
 
 @pytest.mark.parametrize("text", [f"1x{MOST_SAMPLES}", "1 " * (MOST_SAMPLES + 1), f"_x{10**40}"])
 def test_samples_are_bounded_before_they_are_made(text: str) -> None:
-    with pytest.raises(ValueError, match=r"stands for [0-9,]+ samples, and may for 100,000"):
+    with pytest.raises(ValueError, match=r"means [0-9,]+ samples, the limit is 100,000"):
         parse(text)
 
 

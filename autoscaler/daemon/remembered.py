@@ -26,9 +26,7 @@ __all__ = ["PageError", "RestoredHistories", "remembered", "tripped"]
 _NAMED = PageLimits(connect_seconds=5.0, silence_seconds=10.0, seconds=30.0)
 _BESIDE = PageLimits()
 
-_NO_WAY_DOWN = (
-    "goes down before its stabilization window has passed and the ranges of its queries are whole"
-)
+_NO_WAY_DOWN = "scales down before its stabilization window has passed and its ranges are complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class RestoredHistories:
         reasons = "; ".join((*nothing, *self.reasons))
         why = f" ({reasons})" if reasons else ""
         if not known:
-            return f"decides as a daemon that has just started: no target {_NO_WAY_DOWN}{why}"
+            return f"decides like a daemon that has just started: no target {_NO_WAY_DOWN}{why}"
         share = _share(known, every)
         line = f"continues with the history that {self.source} of {share}{self.after}{why}"
         if self.before:

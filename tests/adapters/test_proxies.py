@@ -17,7 +17,7 @@ from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.prometheus.faults import ScriptedServer, answer
 
 RIGHT = "right is http:// or https://, a host and maybe a port"
-SOCKS = "{} is no HTTP proxy, which is needed; " + RIGHT
+SOCKS = "{} is not an HTTP proxy; " + RIGHT
 NOT_VALID = f"its URL is not valid; {RIGHT}"
 PLACES = ("proxy-url", "ALL_PROXY", "https_proxy", "pod")
 SERVER = "https://api.invalid:6443"

@@ -319,7 +319,7 @@ def test_an_hpa_that_is_edited_after_it_was_saved_stays(
         context.setattr(Move, "save", save_and_edit)
         code, _, error = bed.adopt("a", EXECUTE)
     assert code == 1
-    assert error.startswith('HorizontalPodAutoscaler "web" was edited or made anew meanwhile, ')
+    assert error.startswith('HorizontalPodAutoscaler "web" was edited or recreated meanwhile, ')
     edited = api.get(path)
     assert bed.adopt("a", EXECUTE)[0] == 0
     assert bed.adopt("a", BACK)[0] == 0

@@ -76,8 +76,8 @@ FIRST = """\
   20 here and 8 there
 """
 GOOD = """\
-shop/Deployment/good: it agrees with the HPA in 100 % of 1 h 23 min; nothing
-  stands against going over: autoscaler adopt shop/Deployment/good
+shop/Deployment/good: it agrees with the HPA in 100 % of 1 h 23 min; ready:
+  autoscaler adopt shop/Deployment/good
   the same count   100 %  1 h 23 min
 """
 

@@ -347,7 +347,7 @@ def test_plan_of_a_target_knows_its_neighbours(plan: Plan, admin_api: Api, names
     wait_until("a pod", lambda: admin_api.get(path, labelSelector="app=worker")["items"])
     ran = plan(f"{namespace}/worker")
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "pods of the selector 'app=worker' are also those of" in ran.stdout
+    assert "the selector 'app=worker' also matches pods of" in ran.stdout
 
 
 def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_what_cannot_be_replayed_is_said(config: Path, tmp_path: Path) -> None:
     for arguments, code, said in (
         (("--csv", file, "--from-record"), 2, "--from-record and --csv"),
         ((), 2, "--since is missing"),
-        (("--since", "soon"), 2, "'soon' is no time"),
+        (("--since", "soon"), 2, "'soon'"),
         (("--csv", file, *span), 2, "--since (2026-01-01T00:20:00Z) must be before --until"),
         (("--csv", file, "--step", "2h"), 2, "--step (7200 s)"),
         (("--since", "2020-01-01"), 2, "longer than 400 days"),

@@ -411,11 +411,14 @@ def http(status: str, body: bytes = b"", *headers: str) -> bytes:
         (http("404 Not Found"), "it is of an older version, another program"),
         (http("302 Found", b"", "Location: http://127.0.0.1:1/"), "answered HTTP 302"),
         (http("503 Busy", b"\x1b", "Content-Type: text/plain"), r"answered HTTP 503: \x1b"),
-        (http("200 OK", b"<!doctype html>"), "is no autoscaler: it sent no JSON"),
-        (http("200 OK", b"[" * 100_000), "is no autoscaler: it sent no JSON"),
+        (http("200 OK", b"<!doctype html>"), "is not an autoscaler: it sent no JSON"),
+        (http("200 OK", b"[" * 100_000), "is not an autoscaler: it sent no JSON"),
         (http("200 OK", b'{"time": "2027-01-15T08:00:00Z", "targets": ['), "it sent no JSON"),
-        (http("200 OK", b'{"status":"success"}'), "is no autoscaler, or one of a version"),
-        (http("200 OK", b'{"targets":[{"target":1}]}'), "is no autoscaler, or one of a version"),
+        (http("200 OK", b'{"status":"success"}'), "is not an autoscaler, or one of a version"),
+        (
+            http("200 OK", b'{"targets":[{"target":1}]}'),
+            "is not an autoscaler, or one of a version",
+        ),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "sent what is not HTTP, or broke off"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
     )
     searched = "of this space:\n  targetFactors: [0.6, 0.8, 1.0, 1.2]"
     assert f"4 candidates were replayed, {searched}" in out
-    assert "chosen by the first 6 days, judged on the last 6 days: both are told\n" in out
+    assert "chosen by the first 6 days, evaluated on the last 6 days; both are shown\n" in out
     assert "on the last days what was chosen is better than the configuration as it is\n" in out
     assert "by days it is better on 6 of 6\n" in out
     own, file = pasted(out), tmp_path / "a.yaml"
@@ -77,7 +77,9 @@ def test_what_is_only_remembered_is_not_promised(tmp_path: Path) -> None:
     more = ("--trials", "8", *COSTS)
     code, out, _ = tuned(tmp_path, 6, *more, of=windows, load=load, behavior=behavior)
     assert code == 0
-    assert "on the last days what was chosen is no better than the configuration as it is" in out
+    assert (
+        "on the last days the chosen candidate is not better than the current configuration" in out
+    )
     assert "by days it is better on 0 of 3\n" in out
     assert "to paste" not in out
 

@@ -83,7 +83,7 @@ def newer(database: Path) -> None:
 @pytest.mark.parametrize(
     ("left", "levels", "ok", "detail"),
     [
-        (nothing, ["info"], True, "nothing of an earlier run: every target begins anew"),
+        (nothing, ["info"], True, "nothing of an earlier run: every target starts without history"),
         (damaged, ["warning", "info"], True, "is now autoscaler.db.unreadable-"),
         (newer, ["warning"], False, "is of a newer version of autoscaler"),
     ],
@@ -116,9 +116,10 @@ def test_state_that_is_missed_shows_wherever_somebody_may_look(
 
 TRIP = Trip(1_800_000_000.0, 1_800_000_600.0, 380, 500, "sum by (queue) (ready)")
 HELD = (
-    "the scale-down breaker has tripped: 380 of the 500 targets that read from Prometheus would go "
-    "down at once; nothing goes down before 2027-01-15T08:10:00Z, scale-ups go on; the query that "
-    "they share most is sum by (queue) (ready); if they may go down: autoscaler resume --breaker"
+    "the scale-down breaker has tripped: 380 of the 500 targets that read from Prometheus would "
+    "go down at once; no scale-down before 2027-01-15T08:10:00Z, scale-ups continue; the "
+    "query that they share most is sum by (queue) (ready);  if they may go down: "
+    "autoscaler resume --breaker"
 )
 
 

@@ -32,7 +32,7 @@ from tests.worlds.prometheus.faults import Step
 KEYS = ("shop/Deployment/a", "shop/Deployment/b")
 FRESH = (
     "decides like a daemon that has just started: no target scales down before its stabilization "
-    "window has passed and the ranges of its queries are whole"
+    "window has passed and its ranges are complete"
 )
 
 
@@ -169,7 +169,9 @@ ODD = [
         faults.answer("gone", "404 Not Found"), "older version, another program", id="404"
     ),
     pytest.param(faults.answer("no", "500 Oh no"), "answered HTTP 500", id="500"),
-    pytest.param(faults.answer("<html>"), "is not understood: it sent what is no line", id="HTML"),
+    pytest.param(
+        faults.answer("<html>"), "is not understood: it sent a line that is not JSON", id="HTML"
+    ),
     pytest.param(faults.hang_up, "broke off", id="hang up"),
     pytest.param(faults.answer("", "302 Found", {"Location": "/x"}), "HTTP 302", id="redirect"),
 ]

@@ -14,9 +14,9 @@ from tests.worlds.world import World
 def explained(file: Path, environment: Mapping[str, str]) -> tuple[str, str]:
     """Return the first line of a plan, and until when the target is held."""
     plan = command("plan", "-c", file, "--explain", environment=environment).stdout
-    until = re.search(r"held at 6 until (\S+) by the count of 6 at the first sync, ", plan)
+    until = re.search(r"keeps 6 until (\S+) \(6 replicas at the first sync, ", plan)
     assert until, plan
-    assert "stabilize   4 -> 6, ScaleDownStabilized" in plan
+    assert "4 -> 6 (ScaleDownStabilized)" in plan
     return plan.partition("\n")[0], until[1]
 
 

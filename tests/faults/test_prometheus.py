@@ -79,7 +79,7 @@ ROWS = [
         "answered HTTP 500.*the head is gone",
     ),
     _row("503", _answers("503 Service Unavailable", b"Service Unavailable"), "answered HTTP 503"),
-    _row("HTML", _answers("200 OK", plays.HTML), "an answer that invalid JSON"),
+    _row("HTML", _answers("200 OK", plays.HTML), "sent invalid JSON"),
     _row("truncated JSON", on_its_query(plays.truncate), "JSON that breaks off"),
     _row("too short", on_its_query(plays.break_off), "broke off in the middle"),
     _row(

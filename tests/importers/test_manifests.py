@@ -152,7 +152,7 @@ def test_an_autoscaler_in_an_unusual_place(tmp_path: Path, text: str, path: str,
 
 
 FOREIGN = [
-    ("version: 3\nservices: {}\n", "the file is something else: it has none of the keys of a conf"),
+    ("version: 3\nservices: {}\n", "not a configuration: it has no known key"),
     (DEPLOYMENT, "this is a Kubernetes manifest (Deployment), not a configuration of autoscaler"),
     ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "a configuration in its `data` can be checked"),
     ("apiVersion: keda.sh/v1\nkind: ScaledJob\n", "`autoscaler import FILE` converts it"),

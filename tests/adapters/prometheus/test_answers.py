@@ -61,7 +61,7 @@ FINAL: list[tuple[Step, str]] = [
     (answer("", "204 No Content"), "{} answered HTTP 204 No Content"),
     (
         answer("<!DOCTYPE html>\n<p>Log in"),
-        "{} sent an answer that invalid JSON, it starts: <!DOCTYPE html> <p>Log in",
+        "{} sent invalid JSON, it starts: <!DOCTYPE html> <p>Log in",
     ),
     (answer(error("bad_data", "odd proxy")), "Prometheus refused the query (bad_data): odd proxy"),
     (answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})), HISTOGRAMS),

@@ -281,7 +281,7 @@ def test_the_profile_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [
         (
             SigV4Settings(region="eu-west-1"),
-            "there are none in the environment, the shared files, or of the",
+            "not in the environment, the shared files, or of the",
         ),
         (SigV4Settings(), "no region is named: by sigv4.region, AWS_REGION or the profile"),
         (

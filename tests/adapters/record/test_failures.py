@@ -26,7 +26,7 @@ from tests.core.builders import BASE
 DATABASE = "record.db"
 
 # What the operator reads, as patterns.
-TOO_SLOW = "is written too slowly; nothing is recorded until it can be"
+TOO_SLOW = "is written too slowly; nothing is recorded until then"
 NEWER = r"is of a newer version of autoscaler \(its tables have version "
 SET_ASIDE = r"; the one before could not be read \("
 

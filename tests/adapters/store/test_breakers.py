@@ -76,7 +76,7 @@ def test_a_request_is_taken_once(tmp_path: Path) -> None:
     ("content", "error", "words"),
     [
         *(
-            (content, ValueError, "no request of `autoscaler resume --breaker`")
+            (content, ValueError, "not a request of `autoscaler resume --breaker`")
             for content in NO_REQUESTS
         ),
         # Nesting that is deeper than any parser allows does not get to one.

@@ -97,7 +97,7 @@ def keep_record(directory: Path) -> None:
                 writer.put(plain(15.0 * number, 0)._replace(numbers=numbers))
             sentence = heard.wait(ok=False)
             assert words in sentence, sentence
-            assert "nothing is recorded until it can be" in sentence
+            assert "nothing is recorded until then" in sentence
             while not writer.status.dropped:
                 writer.put(plain(15.0 * 2000, 0))
         heard.wait(ok=True)

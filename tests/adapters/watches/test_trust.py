@@ -32,9 +32,9 @@ from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import RESET, bookmark, deployment, listed
 from tests.worlds.controlplane.server import ControlPlane
 
-STOOD_STILL = "this process stood still for .*: what it knows of the cluster is listed again"
+STOOD_STILL = "this process was suspended for .*: the cluster is listed again"
 LISTED = "the watches have been listed again"
-NOT_LISTED = "FailedGetScale: .* is being listed again: this process stood still for "
+NOT_LISTED = "FailedGetScale: .* is being listed again: this process was suspended for "
 """What the operator sees, as patterns."""
 
 

@@ -95,7 +95,7 @@ def test_a_standby_that_was_away_keeps_the_leaders_rates(shop: Shop) -> None:
         os.kill(standby.pid, signal.SIGCONT)
         standby.wait_for(
             "what it does about its caches",
-            lambda line: line.get("message", "").startswith("this process stood still for "),
+            lambda line: line.get("message", "").startswith("this process was suspended for "),
         )
         let_pass(2 * SYNC)
         leader.kill()

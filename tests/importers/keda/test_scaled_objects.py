@@ -280,7 +280,7 @@ def test_a_trigger_of_another_kind_needs_a_decision() -> None:
     (left,) = result.target["undecided"]
     assert left["type"] == "kafka"
     assert "kafka_consumergroup_lag{consumergroup=..., topic=...} of kafka_exporter" in left["why"]
-    assert "the query orders-kafka stands for it: check it, then take this entry" in left["why"]
+    assert "the query orders-kafka replaces it: check it, then remove this entry" in left["why"]
 
 
 AUTHENTICATION = """\
