@@ -57,7 +57,7 @@ def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
     if others:
         more = len(keys) - _MOST_LISTED
         listed = ", ".join(keys[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-        there = f"there are: {listed}" if keys else "none"
+        there = f"there are: {listed}" if keys else "there are no targets"
         yield f"no target is called {', '.join(others)}; {there}"
 
 

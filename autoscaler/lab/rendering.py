@@ -144,7 +144,7 @@ def day_counts_document(counts: DayCounts) -> dict[str, object]:
 
 
 class MeasureText(NamedTuple):
-    """What a measure is called, what it means, and how it is written."""
+    """The name of a measure, its meaning and its unit."""
 
     field: str
     heading: str
@@ -153,18 +153,18 @@ class MeasureText(NamedTuple):
 
 
 MEASURES = (
-    MeasureText("tau_under", "time short", "pods were missing", "%"),
-    MeasureText("theta_under", "shortage", "missing pods as a share of the demand", "%"),
-    MeasureText("theta_over", "surplus", "pods too many as a share of the demand", "%"),
-    MeasureText("tau_over", "time over", "there were pods too many", "%"),
+    MeasureText("tau_under", "under-provisioned", "time with too few pods", "%"),
+    MeasureText("theta_under", "under-provisioning", "missing pods, % of demand", "%"),
+    MeasureText("theta_over", "over-provisioning", "excess pods, % of demand", "%"),
+    MeasureText("tau_over", "over-provisioned", "time with too many pods", "%"),
     MeasureText("upsilon", "instability", "demand and pods changed in different directions", "%"),
-    MeasureText("replica_hours", "replica-hours", "of all pods that were wanted", "h"),
-    MeasureText("shortage_pod_hours", "missing pod-hours", "of all pods that were missing", "h"),
+    MeasureText("replica_hours", "replica-hours", "of all desired pods", "h"),
+    MeasureText("shortage_pod_hours", "missing pod-hours", "of all missing pods", "h"),
     MeasureText("changes", "changes", "of the count", ""),
-    MeasureText("worst_shortage", "worst shortage", "the most pods that were missing", "pods"),
-    MeasureText("longest_shortage_seconds", "longest shortage", "until it had ended", "s"),
-    MeasureText("at_max_seconds", "at maximum", "the count was at its maximum", "s"),
-    MeasureText("longest_queue", "longest queue", "the greatest length of a queue", ""),
+    MeasureText("worst_shortage", "worst shortage", "the most missing pods", "pods"),
+    MeasureText("longest_shortage_seconds", "longest shortage", "time until recovery", "s"),
+    MeasureText("at_max_seconds", "at maximum", "time at maxReplicas", "s"),
+    MeasureText("longest_queue", "longest queue", "the longest queue", ""),
     MeasureText("mean_wait_seconds", "mean wait", "in a queue", "s"),
     MeasureText("longest_wait_seconds", "longest wait", "in a queue", "s"),
 )

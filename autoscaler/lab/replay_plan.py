@@ -175,7 +175,7 @@ def _names_of_queries(targets: Sequence[Target], named: Mapping[str, str]) -> It
 
 def _are(known: Iterable[str]) -> str:
     names = [printable(name, 60) for name in islice(known, 10)]
-    return f"there are: {', '.join(names)}" if names else "none"
+    return f"there are: {', '.join(names)}" if names else "no name is known"
 
 
 def _on_grid(span: tuple[float, float], step: float) -> tuple[float, float]:

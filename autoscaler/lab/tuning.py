@@ -333,7 +333,7 @@ def _days(number: int) -> str:
 def _preferred(preference: Preference) -> str:
     if preference.most_short is not None:
         short = f"{100 * preference.most_short:g}%"
-        return f"the fewest replica-hours with at most {short} of the time short"
+        return f"the fewest replica-hours with at most {short} under-provisioned time"
     return (
         f"the least of {preference.shortage_cost:g} for each missing pod-hour and "
         f"{preference.replica_hour_cost:g} for each replica-hour"

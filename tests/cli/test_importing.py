@@ -233,8 +233,8 @@ of kustomize has not: import what it is applied to, as `kubectl kustomize DIRECT
 `helm template` or your tool prints
 - {file}:7: spec.minReplica: nothing is known of this key: leave it out there, or write here what \
 it is for (got 3)
-- no source names a Prometheus, so that http://prometheus:9090 stands there: write the URL of \
-yours, or import with --prometheus URL
+- no source names a Prometheus, so the URL is http://prometheus:9090: write your URL, or import \
+with --prometheus URL
 1 autoscaler imported, 1 in part, with `undecided` entries, 2 refused
 """
 KEYS = """\

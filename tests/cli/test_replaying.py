@@ -120,7 +120,9 @@ def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
     rows = {line[2:22].strip(): line[22:].split()[:2] for line in lines}
     assert rows["replica-hours"][1] == "4.00"
     assert rows["changes"][1] == "0"
-    assert float(rows["time short"][0].rstrip("%")) < float(rows["time short"][1].rstrip("%"))
+    assert float(rows["under-provisioned"][0].rstrip("%")) < float(
+        rows["under-provisioned"][1].rstrip("%")
+    )
 
 
 def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) -> None:
@@ -128,7 +130,13 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
     csv, report = tmp_path / "load.csv", tmp_path / "report.html"
     csv.write_text(f"t,value\n{int(BASE) - 3600},100\n")  # an hour before the time that is replayed
     of_demand = (
-        *("time short", "time over", "shortage", "surplus", "instability"),
+        *(
+            "under-provisioned",
+            "over-provisioned",
+            "under-provisioning",
+            "over-provisioning",
+            "instability",
+        ),
         *("missing pod-hours", "worst shortage", "longest shortage"),
     )
     config = tmp_path / "autoscaler.yaml"

@@ -145,7 +145,7 @@ def test_each_unknown_name_has_its_line() -> None:
     keys = [f"shop/Deployment/worker-{number}" for number in range(12)]
     listed = f"{', '.join(keys[:10])} and 2 more"
     assert refused("x", keys=keys) == f"no target is called x; there are: {listed}"
-    assert refused("x", keys=[]) == "no target is called x; there are none"
+    assert refused("x", keys=[]) == "no target is called x; there are no targets"
 
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\u202e\r"

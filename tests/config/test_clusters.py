@@ -154,7 +154,7 @@ def with_clusters(entries: str) -> str:
         (
             document("cluster: eu\n", ""),
             "targets[0].cluster",
-            "`eu` is not in `clusters`: there is none; leave it out",
+            "`eu` is not in `clusters`: none; leave it out",
         ),
     ],
 )

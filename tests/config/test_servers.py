@@ -138,7 +138,7 @@ minReplicasQuery: {query: q, server: nope}
 """.replace("ELSEWHERE", json.dumps(ELSEWHERE)).replace("GPU", json.dumps(GPU))
 WITHOUT_SERVERS = """
 server: mimir
-    => server: unknown server in `prometheus.servers`: there is none; default is the server at
+    => server: unknown server in `prometheus.servers`: none; default is the server at
     the top
 server: defalt => server: did you mean `default`? known are def
 """

@@ -85,7 +85,7 @@ def _server(url: str) -> str:
     return re.sub("server: [^},]+", f"server: {url}", WHOLE)
 
 
-NO_URL = 'the server of cluster "c" is no URL; right is https://, a host and maybe a port'
+NO_URL = 'the server of cluster "c" is not a URL; right is https://, a host and maybe a port'
 NOT_YAML = "the kubeconfig {} is not YAML"
 
 
