@@ -153,10 +153,10 @@ class MeasureText(NamedTuple):
 
 
 MEASURES = (
-    MeasureText("tau_under", "under-provisioned", "time with too few pods", "%"),
+    MeasureText("tau_under", "under-provisioned time", "share with too few pods", "%"),
     MeasureText("theta_under", "under-provisioning", "missing pods, % of demand", "%"),
     MeasureText("theta_over", "over-provisioning", "excess pods, % of demand", "%"),
-    MeasureText("tau_over", "over-provisioned", "time with too many pods", "%"),
+    MeasureText("tau_over", "over-provisioned time", "share with too many pods", "%"),
     MeasureText("upsilon", "instability", "demand and pods changed in different directions", "%"),
     MeasureText("replica_hours", "replica-hours", "of all desired pods", "h"),
     MeasureText("shortage_pod_hours", "missing pod-hours", "of all missing pods", "h"),

@@ -55,7 +55,7 @@ def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
         rows = [re.sub(r"<[^>]+>", "|", row) for row in table.split("</tr>")[1:-1]]
         cells = [[cell for cell in row.split("|") if cell.strip()] for row in rows]
         measures = [
-            "under-provisioned",
+            "under-provisioned time",
             "under-provisioning",
             "missing pod-hours",
             "replica-hours",
@@ -78,7 +78,7 @@ def test_where_nothing_was_scored_no_demand_is_compared(both: Configs, tmp_path:
     file = samples(tmp_path, 1, wave)
     span = ("--since", "2026-02-01T00:00:00Z", "--until", "2026-02-01T02:00:00Z")
     out = compared(*both, file, *span)[1]
-    assert re.search(r"^    under-provisioned +- -> +- +-$", out, re.MULTILINE)
+    assert re.search(r"^    under-provisioned time +- -> +- +-$", out, re.MULTILINE)
     assert re.search(r"^    replica-hours +2.00 -> 2.00 +0.00$", out, re.MULTILINE)
     (pair,) = json.loads(compared(*both, file, *span, "-o", "json")[1])["comparisons"]
     found = {each["measure"]: each for each in pair["targets"]["shop/Deployment/web"]}

@@ -117,11 +117,11 @@ def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
         "shop/Deployment/web: 4 -> 3 replicas",
     ]
     assert "  load        queue_messages is recorded" in lines
-    rows = {line[2:22].strip(): line[22:].split()[:2] for line in lines}
+    rows = {line[2:25].strip(): line[25:].split()[:2] for line in lines}
     assert rows["replica-hours"][1] == "4.00"
     assert rows["changes"][1] == "0"
-    assert float(rows["under-provisioned"][0].rstrip("%")) < float(
-        rows["under-provisioned"][1].rstrip("%")
+    assert float(rows["under-provisioned time"][0].rstrip("%")) < float(
+        rows["under-provisioned time"][1].rstrip("%")
     )
 
 
@@ -131,8 +131,8 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
     csv.write_text(f"t,value\n{int(BASE) - 3600},100\n")  # an hour before the time that is replayed
     of_demand = (
         *(
-            "under-provisioned",
-            "over-provisioned",
+            "under-provisioned time",
+            "over-provisioned time",
             "under-provisioning",
             "over-provisioning",
             "instability",

@@ -139,7 +139,7 @@ def test_the_table_says_all_in_80_columns(tmp_path: Path, preference: tuple[str,
     heading, *rows = [line for line in table if " -> " in line or " a day" in line]
     assert re.split(r"  +", heading.strip()) == [
         *(["replica-hours a day", "missing pod-hours a day"] if preference == COSTS else []),
-        *([] if preference == COSTS else ["under-provisioned", "replica-hours a day"]),
+        *([] if preference == COSTS else ["under-provisioned time", "replica-hours a day"]),
         "changes a day",
     ]
     shown, front = map(int, re.findall(r"; the (\d+) of (\d+) that are preferred most", told)[0])
