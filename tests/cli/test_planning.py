@@ -60,7 +60,7 @@ def test_a_server_that_is_away_is_waited_for_aloud(tmp_path: Path) -> None:
         ran = autoscaler("plan", "-c", str(file), "-o", "json", environment=environment)
     assert ran.returncode == 1
     first, *rest = ran.stderr.splitlines()
-    assert first.startswith("note: decides as a daemon that has just started: no target goes down")
+    assert first.startswith("note: decides like a daemon that has just started")
     assert rest == [f"note: {away}; it is tried again"]
     assert [one["scale"] for one in json.loads(ran.stdout)] == [{"error": away}] * 2
 
