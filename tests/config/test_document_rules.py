@@ -101,7 +101,7 @@ headersFiles: {x-key: FILE}; headers: {X-Key: a}
     ~> .headersFiles: sets x-key, which another entry of headers or headersFiles sets too
 headersFiles: {X-Key: FILE, x-key: FILE} ~> .headersFiles: sets x-key, which another entry
 headersFiles: {authorization: FILE}; sigv4: {region: a}
-    => .headersFiles: sets authorization beside sigv4, which does so too
+    => .headersFiles: sets authorization next to sigv4, which does so too
 queryParameters: {a: 5} => .queryParameters.a: must be a list
 queryParameters: {a: [5]} => .queryParameters.a[0]: in quotes
 """
