@@ -16,18 +16,16 @@ from tests.worlds.cluster.scripted import scale
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.prometheus.faults import ScriptedServer, answer
 
-RIGHT = "right is http:// or https://, a host and maybe a port"
-SOCKS = "{} is not an HTTP proxy; " + RIGHT
-NOT_VALID = f"its URL is not valid; {RIGHT}"
+NOT_VALID = "not valid"
 PLACES = ("proxy-url", "ALL_PROXY", "https_proxy", "pod")
 SERVER = "https://api.invalid:6443"
 
 REFUSED = [
     *(
-        (f"{scheme}://proxy.test:1080", SOCKS.format(f"{scheme}://proxy.test:1080"))
+        (f"{scheme}://proxy.test:1080", f"{scheme}://proxy.test:1080")
         for scheme in ("socks5", "socks5h", "socks4", "socks4a", "socks", "ftp")
     ),
-    ("SOCKS5://user:s3cret@proxy.test:1080", SOCKS.format("socks5://proxy.test:1080")),
+    ("SOCKS5://user:s3cret@proxy.test:1080", "socks5://proxy.test:1080"),
     ("http://", NOT_VALID),
     ("https://[::1", NOT_VALID),
     ("http://user:s3cret@proxy.test:0", NOT_VALID),
@@ -51,6 +49,12 @@ def written(folder: Path, server: str = SERVER, **cluster: Any) -> Path:
     return path
 
 
+def assert_refused(message: str, *parts: str) -> None:
+    """Check the values that a message must have: without the password of the proxy."""
+    assert [part for part in (*parts, "http://", "https://") if part not in message] == []
+    assert "s3cret" not in message
+
+
 @pytest.mark.parametrize(
     ("where", "proxy", "fault"),
     [
@@ -58,7 +62,7 @@ def written(folder: Path, server: str = SERVER, **cluster: Any) -> Path:
         ("proxy-url", ["http://proxy.test"], NOT_VALID),
     ],
 )
-def test_a_proxy_that_cannot_be_used_for_a_cluster_is_one_sentence(
+def test_a_proxy_that_cannot_be_used_for_a_cluster_is_refused_with_its_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, proxy: Any, fault: str
 ) -> None:
     """No connection is tried without it."""
@@ -72,13 +76,12 @@ def test_a_proxy_that_cannot_be_used_for_a_cluster_is_one_sentence(
         monkeypatch.setenv("HTTPS_PROXY" if where == "pod" else where, proxy)
     with pytest.raises(ConnectError) as refused:
         connect(None if where == "pod" else path, service_account=tmp_path)
-    who = "the in-cluster configuration" if where == "pod" else f'context "main" of {path}'
-    what = "its proxy (proxy-url, or of the environment)"
-    assert str(refused.value) == f"{who} cannot be used: {what}: {fault}"
+    origin = "in-cluster" if where == "pod" else f'context "main" of {path}'
+    assert_refused(str(refused.value), origin, "proxy-url", fault)
 
 
 @pytest.mark.parametrize("excepted", ["127.0.0.1", "127.0.0.0/8", "*"])
-def test_a_proxy_that_is_not_used_is_not_looked_at(
+def test_a_proxy_that_is_not_used_is_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excepted: str
 ) -> None:
     """The environment may have it for other programs."""
@@ -107,13 +110,11 @@ def test_a_proxy_without_a_scheme_is_one_of_http(
 
 @pytest.mark.parametrize(("proxy", "fault"), REFUSED)
 @pytest.mark.parametrize("name", ["ALL_PROXY", "HTTP_PROXY"])
-def test_a_proxy_that_cannot_be_used_for_prometheus_is_one_sentence(
+def test_a_proxy_that_cannot_be_used_for_prometheus_fails_the_query(
     monkeypatch: pytest.MonkeyPatch, proxy: str, fault: str, name: str
 ) -> None:
     monkeypatch.setenv(name, proxy)
     begun = clock.monotonic()
     message = failed(ask("http://prometheus.invalid:9090", "x", within=20.0))
     assert clock.monotonic() - begun < 15
-    variables = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"
-    what = f"the proxy of the environment ({variables}) for prometheus.invalid cannot be used"
-    assert message == f"{what}: {fault}"
+    assert_refused(message, "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY", "prometheus.invalid", fault)

@@ -1,5 +1,6 @@
-"""The way to the API server: which configuration is taken, and what is said of a broken one."""
+"""The way to the API server: which configuration is used, and how a broken one is refused."""
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -11,6 +12,8 @@ import yaml
 from autoscaler import clock
 from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.kubernetes import ConnectError, find_api_server, list_pods
+from autoscaler.kubernetes.connection import SERVICE_ACCOUNT
+from tests.narrowing import instance
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web, refusal_of
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, scale
@@ -45,7 +48,7 @@ def test_the_current_context_is_taken(tmp_path: Path) -> None:
     path.write_text(WHOLE)
     assert _origin(path) == f'context "a" of {path}'
     assert _origin(path, "b") == f'context "b" of {path}'
-    with pytest.raises(ConnectError, match=r'has no context "c"; it has: a, b$'):
+    with pytest.raises(ConnectError, match=r'"c".* a, b$'):
         connect(path, "c")
 
 
@@ -62,18 +65,14 @@ def test_the_environment_names_kubeconfigs(tmp_path: Path, monkeypatch: pytest.M
     assert _origin() == f'context "a" of {home}'
 
 
-def test_no_configuration_says_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConnectError) as none:
+def test_without_a_configuration_the_places_and_settings_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(ConnectError, match=r"~/\.kube/config.* kubernetes\.kubeconfig.*KUBECONFIG"):
         connect()
-    assert str(none.value) == (
-        "no Kubernetes configuration: this is not a pod of a cluster, and no ~/.kube/config; "
-        "set kubernetes.kubeconfig or the environment variable KUBECONFIG"
-    )
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    with pytest.raises(
-        ConnectError, match=r"this pod has no service account token .* names no file"
-    ):
+    with pytest.raises(ConnectError, match=f"{SERVICE_ACCOUNT}/token.*KUBECONFIG=/nowhere/config"):
         connect()
 
 
@@ -85,67 +84,55 @@ def _server(url: str) -> str:
     return re.sub("server: [^},]+", f"server: {url}", WHOLE)
 
 
-NO_URL = 'the server of cluster "c" is not a URL; right is https://, a host and maybe a port'
-NOT_YAML = "the kubeconfig {} is not YAML"
+IN_CONTEXT = 'context "a" of {}'
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "parts"),
     [
-        ("", "the kubeconfig {} is empty or not a mapping of kind Config"),
-        ("- a\n", "the kubeconfig {} is empty or not a mapping of kind Config"),
-        ("a: [b\n", f"{NOT_YAML}: expected ',' or ']', but got '<stream end>' in line 2"),
-        ("- " * 100_000, "the kubeconfig {} is nested too deeply"),
-        ("token: *s3cret\n", f"{NOT_YAML} in line 1"),
-        ("token: !s3cret x\n", f"{NOT_YAML} in line 1"),
-        ("#" * (16 * 2**20 + 1), "the kubeconfig {} cannot be read: it is larger than 16 MiB"),
-        ("contexts: {}\n", "the kubeconfig {} is not valid: contexts must be a list"),
-        ("contexts: [{}]\n", "the kubeconfig {} has an entry without name in contexts"),
-        (
-            CLUSTERS + CONTEXTS + USERS,
-            "{} sets no current-context; name one by kubernetes.context (a, b)",
+        ("", ["Config"]),
+        ("- a\n", ["Config"]),
+        ("a: [b\n", ["YAML", "line 2"]),
+        ("- " * 100_000, ["nested"]),
+        ("token: *s3cret\n", ["YAML", "line 1"]),
+        ("token: !s3cret x\n", ["YAML", "line 1"]),
+        ("#" * (16 * 2**20 + 1), ["16 MiB"]),
+        ("contexts: {}\n", ["contexts", "list"]),
+        ("contexts: [{}]\n", ["contexts", "name"]),
+        (CLUSTERS + CONTEXTS + USERS, ["current-context", "kubernetes.context", "a, b"]),
+        ("current-context: a\n", ['"a"', "none"]),
+        (CONTEXTS + USERS + "current-context: a\n", [IN_CONTEXT, '"c"', "clusters"]),
+        (CLUSTERS + CONTEXTS + "current-context: a\n", [IN_CONTEXT, '"u"', "users"]),
+        (WHOLE.replace("server:", "sever:"), [IN_CONTEXT, '"c"', "no server"]),
+        *(
+            (_server(url), [IN_CONTEXT, '"c"', "URL", "https://"])
+            for url in ("'https://[::1:6443'", "10.0.0.1:8080")
         ),
-        ("current-context: a\n", '{} has no context "a"; it has: none'),
-    ],
-)
-def test_a_broken_kubeconfig_is_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
-    assert _refusal(tmp_path, content) == sentence
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (CONTEXTS + USERS + "current-context: a\n", 'it names "c", which is not in clusters'),
-        (CLUSTERS + CONTEXTS + "current-context: a\n", 'it names "u", which is not in users'),
-        (WHOLE.replace("server:", "sever:"), 'cluster "c" has no server'),
-        (_server("'https://[::1:6443'"), NO_URL),
-        (_server("10.0.0.1:8080"), NO_URL),
-        (_user("client-certificate: /nowhere/crt"), "File does not exist: /nowhere/crt"),
-        (_user("client-certificate-data: A"), "a field of its cluster or user has the wrong form"),
+        (_user("client-certificate: /nowhere/crt"), [IN_CONTEXT, "/nowhere/crt"]),
+        (_user("client-certificate-data: A"), [IN_CONTEXT, "wrong form"]),
         (
             WHOLE.replace(f"token: {SECRET}", "tokenFile: /nowhere/token"),
-            "/nowhere/token: No such file or directory",
+            [IN_CONTEXT, "/nowhere/token", os.strerror(errno.ENOENT)],
         ),
         (
             WHOLE.replace(f"token: {SECRET}", "exec: {command: 'false', apiVersion: v1}"),
-            "its exec plugin false ended with exit code 1",
+            [IN_CONTEXT, "false", "exit code 1"],
         ),
-        (_user(f"auth-provider: {{name: oidc, config: {{x: {SECRET}}}}}"), "it is not valid"),
+        (
+            _user(f"auth-provider: {{name: oidc, config: {{x: {SECRET}}}}}"),
+            [IN_CONTEXT, "not valid"],
+        ),
     ],
 )
-def test_a_context_that_cannot_be_used_is_a_sentence(
-    tmp_path: Path, content: str, fault: str
+def test_a_broken_kubeconfig_is_refused_with_its_path_and_fault_but_no_secret(
+    tmp_path: Path, content: str, parts: list[str]
 ) -> None:
-    assert _refusal(tmp_path, content) == f'context "a" of {{}} cannot be used: {fault}'
-
-
-def _refusal(folder: Path, content: str) -> str:
-    """Return what is said of a kubeconfig, with {} for its path; the secret is not in it."""
-    path = folder / "k"
+    path = tmp_path / "k"
     path.write_text(content)
-    said = refusal_of(path)
-    assert SECRET not in said
-    return said.replace(str(path), "{}")
+    message = refusal_of(path)
+    assert SECRET not in message
+    assert str(path) in message
+    assert [part for part in parts if part not in message.replace(str(path), "{}")] == []
 
 
 FILES = ("client-certificate", "client-key", "tokenFile")
@@ -182,7 +169,7 @@ def test_a_foreign_kubeconfig_runs_no_programs_and_reads_no_files_elsewhere(
     endpoint = find_api_server(path, None, allow_exec=False)
     endpoint.load()
     path.write_text(content)
-    refused = rf'context "a" of {path} has {needs}: .* only with allowExec: true in its entry'
+    refused = rf'"a" of {path} .*{needs}: .*allowExec: true'
     with pytest.raises(ConnectError, match=refused):
         endpoint.load()
     with pytest.raises(ConnectError, match=refused):
@@ -215,15 +202,15 @@ def test_a_pipe_in_place_of_a_file_is_refused(
     """To open it would wait for whoever writes into it."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "k").write_text(_with_file(key, "pipe"))
-    refused = f"{key} {tmp_path / 'pipe'}: it is a pipe, not a file$"
+    refused = rf"{key} {tmp_path / 'pipe'}: .*\bpipe\b"
     with pytest.raises(ConnectError, match=refused):
         find_api_server(tmp_path / "k", None, allow_exec=allow_exec).connect()
 
 
-def test_a_kubeconfig_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConnectError, match=f"^there is no kubeconfig at {tmp_path}/k$"):
+def test_a_missing_kubeconfig_and_a_directory_are_refused_with_their_path(tmp_path: Path) -> None:
+    with pytest.raises(ConnectError, match=f"{tmp_path}/k$"):
         connect(tmp_path / "k")
-    with pytest.raises(ConnectError, match=r"cannot be read: Is a directory$"):
+    with pytest.raises(ConnectError, match=f"{tmp_path} .*{os.strerror(errno.EISDIR)}$"):
         connect(tmp_path)
 
 
@@ -258,9 +245,9 @@ def test_no_certificate_is_trusted_unasked(tmp_path: Path) -> None:
         path = server.write_kubeconfig(tmp_path / "k")
         path.write_text(path.read_text().replace("http://", "https://"))
         with connect(path) as api:
-            answer = read_web(api)
-    assert isinstance(answer, ReadFailure)
-    assert re.match(r"TLS with the API server https://127\.0\.0\.1:\d+ failed: ", answer.message)
+            answer = instance(ReadFailure, read_web(api))
+    assert "TLS" in answer.message
+    assert api.server in answer.message
 
 
 @pytest.fixture
@@ -283,10 +270,9 @@ def test_the_service_account_is_used_and_its_token_rotates(
     token.write_text("expired")
     with connect(service_account=service_account) as api:
         refused = list_pods(api, "default", "app=none", clock.monotonic() + 5)
-        assert refused == ReadFailure(
-            f"the API server {control_plane.url} does not accept the credentials of "
-            "the service account of this pod: Unauthorized"
-        )
+        message = instance(ReadFailure, refused).message
+        for part in (control_plane.url, api.origin, "Unauthorized"):
+            assert part in message
         token.write_text(control_plane.admin_token + "\n")
         assert list_pods(api, "default", "app=none", clock.monotonic() + 5) == ()
 
@@ -307,12 +293,12 @@ def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
     if not verified:
         assert answer == ()
         return
-    assert isinstance(answer, ReadFailure)
-    assert answer.message.startswith(f"TLS with the API server {control_plane.url} failed: ")
-    assert "CERTIFICATE_VERIFY_FAILED" in answer.message
+    message = instance(ReadFailure, answer).message
+    for part in ("TLS", control_plane.url, "CERTIFICATE_VERIFY_FAILED"):
+        assert part in message
 
 
-def test_a_service_account_without_certificate_is_told(service_account: Path) -> None:
+def test_a_service_account_without_certificate_is_refused(service_account: Path) -> None:
     (service_account / "ca.crt").unlink()
-    with pytest.raises(ConnectError, match=r"^the in-cluster configuration cannot be used: "):
+    with pytest.raises(ConnectError, match=r"in-cluster.*ertificat"):
         connect(service_account=service_account)

@@ -1,5 +1,6 @@
-"""Credentials that are no use are told and never shown; users that impersonate another one."""
+"""Unusable credentials are reported and never shown; users that impersonate another one."""
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from autoscaler.kubernetes.credentials import Access, Credentials
 from autoscaler.kubernetes.failures import from_exception
 from tests.adapters.cluster.test_certificates import whoami
 from tests.adapters.cluster.test_exec_plugins import VERSION, credential
+from tests.narrowing import instance
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web, refusal_of
@@ -25,7 +27,6 @@ from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.controlplane.server import ControlPlane
 
 BAD_TOKENS = ["line1-s3cret\nline2", "line1-s3cret\r\n X-Other: 1", "s3cr\u65e5et", "s3cret\x7f"]
-FAULT = "holds characters that no token may have; right is one line of printable ASCII"
 
 
 def _begin_watch(api: Api) -> object:
@@ -39,24 +40,30 @@ def _read(api: Api) -> object:
 @pytest.mark.parametrize("ask", [_read, _begin_watch])
 @pytest.mark.parametrize("token", BAD_TOKENS)
 @pytest.mark.parametrize("in_file", [True, False])
-def test_a_token_that_no_header_can_carry(
+def test_a_token_that_no_header_can_carry_is_not_sent(
     script: Script, tmp_path: Path, token: str, ask: Callable[[Api], object], *, in_file: bool
 ) -> None:
     (tmp_path / "token").write_text(token)
     server, api = script(scale(1), user={"tokenFile": "token"} if in_file else {"token": token})
-    where = "file {0}/token" if in_file else 'of context "main" of {0}/kubeconfig'
-    assert ask(api) == Failure(f"the token {where.format(tmp_path)} {FAULT}")
+    failed = instance(Failure, ask(api))
+    assert (failed.transient, failed.uncertain) == (False, False)
+    assert (f"{tmp_path}/token" if in_file else api.origin) in failed.message
+    assert "ASCII" in failed.message
+    assert "s3cr" not in failed.message
     assert server.asked == []
 
 
-def test_a_rotation_to_a_bad_token_is_told_and_mended(script: Script, tmp_path: Path) -> None:
+def test_a_rotation_to_a_bad_token_is_reported_until_the_next(
+    script: Script, tmp_path: Path
+) -> None:
     token = tmp_path / "token"
     token.write_text("one")
     server, api = script(UNAUTHORIZED, scale(2), user={"tokenFile": str(token)})
     api._credentials.access(clock.monotonic())
     token.write_text("two\nthree")
-    answer = read_web(api)
-    assert answer == ReadFailure(f"the token file {token} {FAULT}")
+    answer: object = instance(ReadFailure, read_web(api))
+    assert str(token) in str(answer)
+    assert "ASCII" in str(answer)
     token.write_text("four")
     until = clock.monotonic() + 5
     while isinstance(answer, ReadFailure) and clock.monotonic() < until:
@@ -68,40 +75,42 @@ def test_a_rotation_to_a_bad_token_is_told_and_mended(script: Script, tmp_path: 
 @pytest.mark.parametrize(
     ("spoil", "fault"),
     [
-        (lambda path: path.write_bytes(b"\xff\xfe"), "is not text in UTF-8"),
-        (lambda path: path.write_text(" \n"), "is empty"),
-        (Path.unlink, "cannot be read: No such file or directory"),
-        (lambda path: os.truncate(path, 3 * 2**30), "cannot be read: it is larger than 1 MiB"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "UTF-8"),
+        (lambda path: path.write_text(" \n"), "empty"),
+        (Path.unlink, os.strerror(errno.ENOENT)),
+        (lambda path: os.truncate(path, 3 * 2**30), "1 MiB"),
     ],
     ids=["no text", "empty", "gone", "gigabytes"],
 )
-def test_a_token_file_without_a_token_is_not_nobody(
+def test_without_a_token_in_its_file_nothing_is_sent(
     script: Script, tmp_path: Path, spoil: Callable[[Path], object], fault: str
 ) -> None:
     token = tmp_path / "token"
     token.write_text("one")
     server, api = script(scale(1), user={"tokenFile": str(token)})
     spoil(token)
-    assert read_web(api) == ReadFailure(f"the token file {token} {fault}")
+    message = instance(ReadFailure, read_web(api)).message
+    assert str(token) in message
+    assert fault in message
     assert server.asked == []
 
 
-def test_what_the_client_cannot_send_is_a_sentence(tmp_path: Path) -> None:
+def test_a_url_that_the_client_cannot_use_fails_with_its_error_and_address(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig({"server": "http://h..h"}, {"token": "one"}))
-    message = "the request to the API server http://h..h cannot be made (LocationParseError)"
     with connect(path) as api:
         for answer in (_read(api), _begin_watch(api)):
-            assert isinstance(answer, Failure)
-            assert answer.message == message
+            message = instance(Failure, answer).message
+            assert "http://h..h" in message
+            assert "LocationParseError" in message
 
 
 @pytest.mark.parametrize("error", [ValueError("Bearer s3cret"), OSError(5, "Bearer s3cret")])
 def test_the_text_of_an_exception_is_not_repeated(error: Exception) -> None:
     """`http.client` quotes the header that it refuses; only the type is told."""
     failed = from_exception(error, "http://h")
-    kind = type(error).__name__
-    assert failed.message == f"the request to the API server http://h cannot be made ({kind})"
+    assert type(error).__name__ in failed.message
+    assert "s3cret" not in failed.message
     assert failed.uncertain
 
 
@@ -162,17 +171,19 @@ def test_whatever_a_provider_raises_the_last_token_stands(
     assert died == []
 
 
-def test_an_issuer_out_of_reach_is_a_sentence(tmp_path: Path) -> None:
+def test_an_issuer_out_of_reach_is_reported_with_the_context(tmp_path: Path) -> None:
     expired = "a.eyJleHAiOiAxMH0.c"
     options = {"idp-issuer-url": "https://127.0.0.1:1", "client-id": "a", "refresh-token": "s3cret"}
     provider = {"name": "oidc", "config": {**options, "client-secret": "s", "id-token": expired}}
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig({"server": "https://127.0.0.1:1"}, {"auth-provider": provider}))
-    told = "cannot be used: its auth provider gave no credentials (MaxRetryError)"
-    assert refusal_of(path) == f'context "main" of {path} {told}'
+    message = refusal_of(path)
+    assert f'context "main" of {path}' in message
+    assert "MaxRetryError" in message
+    assert "s3cret" not in message
 
 
-def test_a_date_that_there_is_not_is_a_sentence(tmp_path: Path) -> None:
+def test_an_invalid_date_in_a_kubeconfig_raises_nothing(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     with ScriptedServer(failure(401, "Unauthorized", "Unauthorized")) as server:
         server.write_kubeconfig(path, token="one")  # noqa: S106 - no secret
@@ -181,11 +192,14 @@ def test_a_date_that_there_is_not_is_a_sentence(tmp_path: Path) -> None:
             answer = api.once("GET", "/api", clock.monotonic() + 5)
     assert isinstance(answer, Failure)
     assert answer.status == 401
-    assert refusal_of(path) == f"the kubeconfig {path} is not YAML"
+    message = refusal_of(path)
+    assert str(path) in message
+    assert "YAML" in message
+    assert "2020" not in message
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text(":"), Path.mkdir])
-def test_a_file_that_changes_while_it_is_read_is_a_sentence(
+def test_a_kubeconfig_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object]
 ) -> None:
     path = tmp_path / "kubeconfig"
@@ -199,12 +213,14 @@ def test_a_file_that_changes_while_it_is_read_is_a_sentence(
         spoil(file)
 
     monkeypatch.setattr(connection, "_check_form", check_and_spoil)
-    assert refusal_of(path) == f"the kubeconfig {path} changed while it was read"
+    message = refusal_of(path)
+    assert str(path) in message
+    assert "changed" in message
+    assert "s3cret" not in message
 
 
 # -- impersonation ---------------------------------------------------------------------------------
 
-EXTRAS = "right is a mapping of names to lists of texts"
 User = Mapping[str, object]
 
 IMPERSONATED: list[tuple[User, list[tuple[str, str]]]] = [
@@ -296,26 +312,20 @@ def test_a_kubeconfig_that_is_read_again_may_impersonate_another_user(
     ("user", "fault"),
     [
         *(
-            ({"as": name}, "as of its user is not valid; right is the name of a user")
+            ({"as": name}, ": as of")
             for name in (5, ["jane"], "jane\nX-Other: 1", {"user": "jane"})
         ),
-        ({"as": "j", "as-uid": 7}, "as-uid of its user is not valid; right is a uid"),
+        ({"as": "j", "as-uid": 7}, ": as-uid of"),
         *(
-            (
-                {"as": "jane", "as-groups": groups},
-                "as-groups of its user is not valid; right is a list of the names of groups",
-            )
+            ({"as": "jane", "as-groups": groups}, ": as-groups of")
             for groups in ("scalers", [5], [""], ["a\nb"], {"a": "b"})
         ),
         *(
-            (
-                {"as": "jane", "as-user-extra": extra},
-                f"as-user-extra of its user is not valid; {EXTRAS}",
-            )
+            ({"as": "jane", "as-user-extra": extra}, ": as-user-extra of")
             for extra in (["a"], "a", {"a": "b"}, {5: ["b"]}, {"a": [None]}, {"": ["b"]})
         ),
         *(
-            (user, "its user impersonates groups, a uid or extras and no user")
+            (user, "no user")
             for user in (
                 {"as-groups": ["a"]},
                 {"as-uid": "1"},
@@ -325,13 +335,17 @@ def test_a_kubeconfig_that_is_read_again_may_impersonate_another_user(
         ),
     ],
 )
-def test_what_cannot_be_impersonated_is_refused(tmp_path: Path, user: User, fault: str) -> None:
+def test_invalid_impersonation_is_refused_with_its_key(
+    tmp_path: Path, user: User, fault: str
+) -> None:
     path = tmp_path / "k"
     path.write_text(kubeconfig({"server": "https://127.0.0.1:1"}, {"token": "base", **user}))
-    assert refusal_of(path) == f'context "main" of {path} cannot be used: {fault}'
+    message = refusal_of(path)
+    assert f'context "main" of {path}' in message
+    assert fault in message
 
 
-def test_the_api_server_takes_requests_for_those_of_the_other_user(
+def test_the_api_server_sees_the_impersonated_user(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     path = control_plane.write_kubeconfig(tmp_path / "k", control_plane.admin_token)

@@ -4,6 +4,7 @@ And the program that runs them for the client, and ends them when their time is 
 """
 
 import datetime as dt
+import errno
 import json
 import os
 import signal
@@ -27,9 +28,6 @@ from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web, refusal_
 from tests.worlds.cluster.scripted import ScriptedServer, scale
 from tests.worlds.waiting import let_pass, wait_until
 
-REFUSED = "does not accept the credentials of "
-NONE_YET = "has given no credentials yet: its exec plugin failed, or takes long"
-NO_CREDENTIALS, NO_JSON = "gave no credentials", "Expecting value: line 1 column 1 (char 0)"
 VERSION = "client.authentication.k8s.io/v1"
 
 
@@ -44,22 +42,18 @@ def in_five_minutes_and(seconds: float) -> str:
     return due.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def failed(why: str) -> str:
-    return json.dumps({"apiVersion": f"failed: {why}", "kind": "", "status": {}}) + "\n"
-
-
 Plugin = Callable[[str], dict[str, object]]
 
 
 @pytest.fixture(autouse=True)
 def no_terminal() -> Iterator[None]:
     """Whoever sits at a terminal may take the time that it takes: here nobody does."""
-    kept, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    terminal, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     yield
-    os.dup2(kept, 0)
-    for one in (kept, null):
-        os.close(one)
+    os.dup2(terminal, 0)
+    for descriptor in (terminal, null):
+        os.close(descriptor)
 
 
 @pytest.fixture
@@ -116,28 +110,24 @@ def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("echo expired >&2; echo s3cret-plugin; exit 3", "ended with exit code 3: expired"),
-        ("echo s3cret-plugin", f"{NO_CREDENTIALS}: failed to decode process output: {NO_JSON}"),
-        (
-            "echo '{\"status\": {}}'",
-            "gave no credentials: malformed response. missing key 'apiVersion'",
-        ),
+        ("echo expired >&2; echo s3cret-plugin; exit 3", "exit code 3: expired"),
+        ("echo s3cret-plugin", "line 1 column 1"),
+        ("echo '{\"status\": {}}'", "'apiVersion'"),
         (
             f"""echo '{{"apiVersion": "{VERSION}", "kind": "", "status": {{}}}}'""",
-            "gave no credentials: missing token or clientCertificateData field in plugin output",
+            "clientCertificateData",
         ),
-        ("echo '[]'", "gave no credentials: malformed response. missing key 'apiVersion'"),
-        ("echo 5", "gave no credentials: what it printed has the wrong form"),
+        ("echo '[]'", "'apiVersion'"),
+        ("echo 5", "wrong form"),
     ],
 )
 def test_a_failing_plugin_prints_nothing_of_the_clients(
     tmp_path: Path, plugin: Plugin, script: str, why: str
 ) -> None:
-    where = f"{tmp_path / 'plugin'} " if why.startswith("ended") else ""
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=plugin(script))
     program = (
-        "import logging, pathlib, sys\n"
+        "import logging\nimport pathlib\nimport sys\n"
         "from autoscaler.kubernetes import ConnectError, find_api_server\n"
         "try:\n"
         "    find_api_server(pathlib.Path(sys.argv[1]), None).connect()\n"
@@ -154,19 +144,20 @@ def test_a_failing_plugin_prints_nothing_of_the_clients(
         stdin=subprocess.DEVNULL,
     )
     assert done.stderr == ""
-    assert done.stdout == (
-        f'context "main" of {kubeconfig} cannot be used: its exec plugin {where}{why}\n[] []\n'
-    )
+    message, logging = done.stdout.split("\n", 1)
+    assert f'context "main" of {kubeconfig}' in message
+    assert why in message
+    assert "s3cret" not in message
+    assert logging == "[] []\n"
 
 
 def refusal(folder: Path, **run: object) -> str:
-    """Return what is said of an `exec` entry, after its context."""
+    """Return why an `exec` entry cannot be used, which names its context."""
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(folder / "k", exec={"apiVersion": VERSION, **run})
-    start, said, words = refusal_of(kubeconfig).partition(" cannot be used: its exec plugin ")
-    assert start == f'context "main" of {kubeconfig}'
-    assert said
-    return words
+    message = refusal_of(kubeconfig)
+    assert f'context "main" of {kubeconfig}' in message
+    return message
 
 
 @pytest.mark.parametrize("interactive", [False, True], ids=["in a pipe", "at a terminal"])
@@ -177,16 +168,14 @@ def test_a_plugin_that_is_not_there_is_named_with_its_hint(
     monkeypatch.setattr(sys, "stdin", subprocess.DEVNULL)
     monkeypatch.setattr(sys, "stderr", subprocess.DEVNULL)
     hint = "Install it:\n  cloud components install no-such-plugin"
-    assert refusal(tmp_path, command="no-such-plugin", installHint=hint) == (
-        "no-such-plugin cannot be run: No such file or directory; "
-        "Install it: cloud components install no-such-plugin"
-    )
-    assert refusal(tmp_path, command="no-such-plugin", installHint=["a"]) == (
-        "no-such-plugin cannot be run: No such file or directory"
-    )
-    assert (
-        refusal(tmp_path, command=str(tmp_path)) == f"{tmp_path} cannot be run: Permission denied"
-    )
+    missing = f": {os.strerror(errno.ENOENT)}"
+    message = refusal(tmp_path, command="no-such-plugin", installHint=hint)
+    assert message.endswith(f"{missing}; {' '.join(hint.split())}")
+    message = refusal(tmp_path, command="no-such-plugin", installHint=["a"])
+    assert "no-such-plugin" in message
+    assert message.endswith(missing)
+    message = refusal(tmp_path, command=str(tmp_path))
+    assert message.endswith(f": {os.strerror(errno.EACCES)}")
 
 
 @pytest.mark.parametrize(
@@ -213,28 +202,30 @@ def test_the_words_of_a_failing_plugin_have_no_secrets(
     message = refusal(tmp_path, command="sh", args=["-c", script], env=variables)
     assert message.isprintable()
     if "\033" not in words:
-        assert message == f"sh ended with exit code 1: {shown or words}"
+        assert message.endswith(f"exit code 1: {shown or words}")
 
 
-def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
+def test_a_refused_token_is_reported_with_the_failure_of_its_plugin(
     script: Script, tmp_path: Path, plugin: Plugin
 ) -> None:
     """The server's refusal alone would not name the cause."""
     answer = tmp_path / "answer"
     answer.write_text(credential("old"))
-    run = plugin(f"test -e {answer} && exec cat {answer}; echo sign in again >&2; exit 7")
+    run = plugin(f"test -e {answer} && exec cat {answer}; echo again >&2; exit 7")
     _, api = script(UNAUTHORIZED, user={"exec": run})
     answer.unlink()
-    outcome = instance(ReadFailure, read_web(api))
-    assert REFUSED in outcome.message
-    assert outcome.message.endswith(f"{tmp_path / 'plugin'} ended with exit code 7: sign in again")
+    message = instance(ReadFailure, read_web(api)).message
+    for part in ("Unauthorized", str(tmp_path / "plugin"), "exit code 7: again"):
+        assert part in message
 
 
-def test_a_plugin_that_is_not_waited_for_says_why_it_fails(script: Script, plugin: Plugin) -> None:
-    run = plugin("echo sign in first >&2; exit 7")
+def test_a_failed_plugin_that_is_not_waited_for_is_the_reason(
+    script: Script, plugin: Plugin
+) -> None:
+    run = plugin("echo first >&2; exit 7")
     server, api = script(scale(1), user={"exec": run}, at_once=False)
     outcome = instance(ReadFailure, read_web(api))
-    assert outcome.message.endswith("plugin ended with exit code 7: sign in first")
+    assert outcome.message.endswith("exit code 7: first")
     assert server.asked == []
 
 
@@ -254,7 +245,7 @@ def test_a_plugin_that_fails_later_prints_nothing_either(
     _, api = script(scale(1), user={"exec": run})
     assert not first.exists()
     read_web(api)
-    wait_until("the plugin has failed", lambda: again.exists() and not busy())
+    wait_until("plugin failed", lambda: again.exists() and not busy())
     assert capfd.readouterr().err == ""
     assert [record for record in caplog.records if record.name == "root"] == []
 
@@ -266,10 +257,12 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
     monkeypatch.setattr(exec_plugin, "SECONDS", 4.0)
     run = plugin(f"sleep 300 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/self; wait")
     with within(30):
-        assert refusal(tmp_path, **run) == f"{tmp_path / 'plugin'} took more than 4 s"
+        message = refusal(tmp_path, **run)
+    assert str(tmp_path / "plugin") in message
+    assert message.endswith(" 4 s")
     for name in ("self", "child"):
         pid = int((tmp_path / name).read_text())
-        wait_until(f"the plugin's {name} is gone", partial(is_gone, pid))
+        wait_until(f"{name} ended", partial(is_gone, pid))
 
 
 def test_a_plugin_that_hangs_later_delays_nobody(
@@ -297,7 +290,7 @@ def test_a_plugin_that_hangs_later_delays_nobody(
     assert {asked.authorization for asked in server.asked} == {"Bearer old"}
     answer.write_text(credential("new", in_five_minutes_and(60)))
     wait_until(
-        "the new token is sent",
+        "new token sent",
         lambda: isinstance(read(), Scale) and server.asked[-1].authorization == "Bearer new",
     )
 
@@ -305,7 +298,7 @@ def test_a_plugin_that_hangs_later_delays_nobody(
 def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
     script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is told is what the server said, not that the plugin is awaited."""
+    """The server's words are reported, not that the plugin is awaited."""
     monkeypatch.setattr(exec_plugin, "SECONDS", 20.0)
     answer = tmp_path / "answer"
     answer.write_text(credential("old"))
@@ -313,10 +306,9 @@ def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
     _, api = script(UNAUTHORIZED, user={"exec": run})
     answer.unlink()
     began = clock.monotonic()
-    outcome = read_web(api, 4.0)
+    outcome = instance(ReadFailure, read_web(api, 4.0))
     assert clock.monotonic() - began < 15
-    assert isinstance(outcome, ReadFailure)
-    assert REFUSED in outcome.message
+    assert "Unauthorized" in outcome.message
     answer.write_text(credential("new"))
 
 
@@ -324,29 +316,23 @@ WRAPPER = [sys.executable, "-I", exec_plugin.__file__]
 
 
 @pytest.mark.parametrize(
-    ("script", "output"),
+    ("script", "reason"),
     [
-        ("echo said; exit 3", failed("/bin/sh ended with exit code 3")),
-        ("sleep 20 & echo said", "said\n"),
-        ("echo half; echo busy >&2; sleep 300", failed("/bin/sh took more than 3 s: busy")),
-        ("setsid sleep 20 & sleep 300", failed("/bin/sh took more than 3 s")),
-        ("", failed("/nonexistent cannot be run: No such file or directory")),
-        ("kill -9 $$", failed("/bin/sh was ended by signal 9")),
-        (
-            "yes x | head -c 9999 >&2; exit 1",
-            failed("/bin/sh ended with exit code 1: " + "x " * 199 + "x"),
-        ),
-        (
-            r"printf 'a\377\tb\n\n c' >&2; exit 1",
-            failed("/bin/sh ended with exit code 1: a\ufffd b c"),
-        ),
+        ("echo said; exit 3", " exit code 3"),
+        ("sleep 20 & echo said", None),
+        ("echo half; echo busy >&2; sleep 300", " 3 s: busy"),
+        ("setsid sleep 20 & sleep 300", " 3 s"),
+        ("", f": {os.strerror(errno.ENOENT)}"),
+        ("kill -9 $$", " signal 9"),
+        ("yes x | head -c 9999 >&2; exit 1", " exit code 1: " + "x " * 199 + "x"),
+        (r"printf 'a\377\tb\n\n c' >&2; exit 1", " exit code 1: a\ufffd b c"),
     ],
     ids=[
         *("ends", "leaves a child behind", "hangs", "hangs, and so does another", "is not there"),
         *("is killed", "says too much", "writes bytes"),
     ],
 )
-def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, output: str) -> None:
+def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, reason: str | None) -> None:
     """Whatever still has the plugin's output open: only then does the client stop waiting."""
     began = clock.monotonic()
     plugin = ("/bin/sh", "-c", script) if script else ("/nonexistent",)
@@ -359,11 +345,19 @@ def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, output: 
         timeout=30,
     )
     assert clock.monotonic() - began < 15
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, output, "")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    if reason is None:
+        assert ran.stdout == "said\n"
+        return
+    answer = json.loads(ran.stdout)
+    why = answer.pop("apiVersion")
+    assert answer == {"kind": "", "status": {}}
+    assert why.startswith(f"failed: {plugin[0]} ")
+    assert why.endswith(reason)
 
 
 @pytest.mark.parametrize("received", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
+def test_a_wrapper_that_receives_a_signal_ends_its_plugin(
     tmp_path: Path, received: signal.Signals
 ) -> None:
     """Else the client would wait for a plugin that nothing limits any more."""
@@ -374,10 +368,10 @@ def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
         wait_until("the plugin runs", pid.exists)
         wrapper.send_signal(received)
         assert wrapper.wait(30) == 128 + received
-    wait_until("the plugin is gone", partial(is_gone, int(pid.read_text())))
+    wait_until("plugin ended", partial(is_gone, int(pid.read_text())))
 
 
-def test_a_plugin_that_is_not_waited_for(
+def test_requests_fail_until_a_plugin_that_is_not_waited_for_ends(
     script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
@@ -385,7 +379,7 @@ def test_a_plugin_that_is_not_waited_for(
     run = plugin(f"while [ ! -f {go} ]; do sleep 0.02; done; echo '{credential('late')}'")
     server, api = script(scale(1), user={"exec": run}, at_once=False)
     seen = instance(ReadFailure, read_web(api, 0.3))
-    assert "has given no credentials yet: its exec plugin failed, or takes long" in seen.message
+    assert "no credentials yet" in seen.message
     assert server.asked == []
     go.touch()
     wait_until("it is asked", lambda: isinstance(read_web(api), Scale))
@@ -406,9 +400,9 @@ def test_plugins_of_many_clusters_are_bounded_together(tmp_path: Path, plugin: P
         def running() -> int:
             return begun.read_text().count("x") if begun.exists() else 0
 
-        wait_until("as many run as may", lambda: running() == 8)
+        wait_until("plugins run", lambda: running() == 8)
         let_pass(0.5)
         assert running() == 8
         go.touch()
-        assert all(isinstance(one.result(), Scale) for one in reading)
+        assert all(isinstance(read.result(), Scale) for read in reading)
         assert running() == len(apis)

@@ -1,5 +1,7 @@
 """Reads from a server that misbehaves, and writes: nothing is written twice, nobody overwritten."""
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -10,6 +12,7 @@ from autoscaler import clock
 from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.writes import AcceptedWrite, WriteConflict, WriteFailure, WriteOutcome
 from autoscaler.kubernetes import Api, Scales, list_pods
+from tests.narrowing import instance
 from tests.worlds.cluster.cluster import Noting
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import (
@@ -29,41 +32,32 @@ from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure, scale
 from tests.worlds.waiting import SetByTheFirstWait, wait_until
 
+RESET_BY_PEER = os.strerror(errno.ECONNRESET).lower()
+
 
 @pytest.mark.parametrize(
-    ("fault", "sentence"),
+    ("fault", "parts"),
     [
-        (
-            at_once(SLOW_DOWN),
-            "{} answered 429 (TooManyRequests): too many requests, please try again later",
-        ),
-        (at_once(BROKEN), "{} answered 500 (InternalError): etcdserver: leader changed"),
-        (at_once(UNAVAILABLE), "{} answered 503 (ServiceUnavailable): the server is starting"),
-        (
-            at_once(HTML),
-            "{} answered 502: no Status in it (text/html); is there a proxy in between?",
-        ),
-        (RESET, "the connection to {} broke: connection reset by peer"),
-        (
-            Answer(body=scale(3).body, fault="cut"),
-            "the connection to {} broke: connection reset by peer",
-        ),
-        (Answer(body=b'{"kind": "Sca'), "{} sent something that is not JSON (text/html)"),
-        (
-            Answer(body=b"<html>please log in</html>"),
-            "{} sent something that is not JSON (text/html)",
-        ),
-        (Answer(body=b"[]"), "{} sent JSON that is not an object"),
+        (at_once(SLOW_DOWN), ["429", "TooManyRequests"]),
+        (at_once(BROKEN), ["500", "InternalError", "etcdserver: leader changed"]),
+        (at_once(UNAVAILABLE), ["503", "ServiceUnavailable"]),
+        (at_once(HTML), ["502", "text/html", "proxy"]),
+        (RESET, [RESET_BY_PEER]),
+        (Answer(body=scale(3).body, fault="cut"), [RESET_BY_PEER]),
+        (Answer(body=b'{"kind": "Sca'), ["JSON", "text/html"]),
+        (Answer(body=b"<html>please log in</html>"), ["JSON", "text/html"]),
+        (Answer(body=b"[]"), ["JSON", "object"]),
     ],
 )
-def test_a_read_is_tried_again_after_what_is_transient(
-    script: Script, fault: Answer, sentence: str
+def test_a_read_is_tried_again_after_a_transient_fault(
+    script: Script, fault: Answer, parts: list[str]
 ) -> None:
     server, api = script(fault, fault, scale(3))
     assert read_web(api) == Scale(3, 1, "app=web", "7")
     assert server.methods == ["GET"] * 3
     server, api = script(fault)
-    assert read_web(api) == ReadFailure(sentence.format(f"the API server {server.url}"))
+    message = instance(ReadFailure, read_web(api)).message
+    assert [part for part in (server.url, *parts) if part not in message] == []
     assert server.methods == ["GET"] * 5
 
 
@@ -94,20 +88,19 @@ def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
 
 def test_a_deadline_that_is_over_sends_nothing(script: Script) -> None:
     server, api = script(scale(3))
-    answer = read_web(api, seconds=-1.0)
-    assert answer == ReadFailure(
-        f"no time was left to ask the API server {server.url} before the deadline"
-    )
+    message = instance(ReadFailure, read_web(api, seconds=-1.0)).message
+    assert server.url in message
+    assert "deadline" in message
     assert server.asked == []
 
 
-def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_refused_connection_is_reported_with_the_server(tmp_path: Path) -> None:
     with ScriptedServer(Answer()) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
     with connect(kubeconfig) as api:
-        assert read_web(api) == ReadFailure(
-            f"the API server {server.url} cannot be reached: connection refused"
-        )
+        message = instance(ReadFailure, read_web(api)).message
+    assert server.url in message
+    assert message.endswith(os.strerror(errno.ECONNREFUSED).lower())
 
 
 def _pod_list(*names: str, version: str = "50", more: str = "") -> Answer:
@@ -116,7 +109,7 @@ def _pod_list(*names: str, version: str = "50", more: str = "") -> Answer:
 
 
 def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
-    expired = failure(410, "Expired", "The provided continue parameter is too old")
+    expired = failure(410, "Expired", "too old")
     server, api = script(_pod_list("a", "b", more="token"), expired, _pod_list("a", "b", "c"))
     found = list_pods(api, "shop", "app=web", clock.monotonic() + 5, page_size=2)
     assert isinstance(found, tuple)
@@ -125,15 +118,14 @@ def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
     assert "limit" not in server.asked[2].path
 
 
-def test_a_list_that_is_none_is_told(script: Script) -> None:
+def test_a_malformed_list_is_refused_with_its_missing_field(script: Script) -> None:
     server, api = script(Answer(body={"kind": "PodList", "items": [{"metadata": {}}]}))
     answer = list_pods(api, "shop", "app=web", clock.monotonic() + 5)
-    assert answer == ReadFailure(
-        f"the API server {server.url} sent a list of pods that cannot be read: 'name'"
-    )
+    message = instance(ReadFailure, answer).message
+    assert [part for part in (server.url, "pods", "'name'") if part not in message] == []
 
 
-def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
+def test_a_path_that_is_gone_is_discovered_again(script: Script) -> None:
     gone = Answer(404, b"404 page not found\n")
     group = {"versions": [{"version": "v2"}], "preferredVersion": {"version": "v2"}}
     resources = {
@@ -150,15 +142,15 @@ def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
     assert [asked.path for asked in server.asked[1:]] == ["/apis/apps", "/apis/apps/v2", v2, v2]
 
 
-def test_a_429_holds_back_everybody(script: Script) -> None:
+def test_a_429_holds_back_all_requests(script: Script) -> None:
     asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "3"})
     server, api = script(asked_to_wait, scale(3), scale(3))
     with ThreadPoolExecutor(1) as pool:
         begun = clock.monotonic()
         first = pool.submit(read_web, api, 30.0)
-        wait_until("the first read was refused", lambda: server.methods == ["GET"])
+        wait_until("first read refused", lambda: server.methods == ["GET"])
         # The answer may still be on its way to the client.
-        wait_until("the refusal has arrived", lambda: api.retrier.is_held)
+        wait_until("refusal received", lambda: api.retrier.is_held)
         with within(2.0):
             assert isinstance(read_web(api, 0.5), ReadFailure)
         assert isinstance(read_web(api, 30.0), Scale)
@@ -178,7 +170,7 @@ def test_a_429_holds_back_everybody(script: Script) -> None:
         Answer(200, {"metadata": [], "spec": {}}),
     ],
 )
-def test_an_odd_answer_is_no_exception(script: Script, answer: Answer) -> None:
+def test_a_malformed_answer_is_a_failure_and_no_exception(script: Script, answer: Answer) -> None:
     _, api = script(at_once(answer))
     assert isinstance(read_web(api, 2.0), ReadFailure)
 
@@ -243,7 +235,7 @@ def _sent(server: ScriptedServer) -> list[str]:
         ),
         pytest.param(
             [*[CONFLICT, scale(1, "9")] * 4, CONFLICT],
-            WriteFailure("the object has been modified"),
+            WriteFailure(str(instance(dict, CONFLICT.body)["message"])),
             ["7", *["GET", "9"] * 4],
             id="five conflicts",
         ),
@@ -277,8 +269,8 @@ def test_a_zero_that_may_not_be_applied_is_written_all_the_same(
     assert server.methods == ["PATCH", "PUT"] * 2
     assert dict(parse_qsl(server.asked[0].path.partition("?")[2]))["force"] == "true"
     assert server.asked[0].body == server.asked[1].body
-    (told,) = notes
-    assert told.startswith("a scale of deployments that is set to 0 does not name the autoscaler")
+    (note,) = notes
+    assert "deployments" in note
 
 
 UNSURE = [
@@ -327,12 +319,11 @@ def test_a_write_that_hangs_until_the_deadline_is_looked_after(script: Script) -
     assert server.methods == ["PUT", "GET"]
 
 
-def test_what_cannot_be_learnt_is_said(script: Script) -> None:
+def test_a_write_whose_outcome_cannot_be_read_is_unknown(script: Script) -> None:
     server, api = script(CONFLICT, scale(1, "9"), HANG, timeout=60.0)
     with within(20.0):
         outcome = _write(api, seconds=4.0)
     assert isinstance(outcome, WriteFailure)
-    assert outcome.message.endswith("it is not known whether the write landed")
     assert (outcome.unknown, outcome.resource_version) == (True, "9")
     assert server.methods.count("PUT") == 2
 
@@ -343,7 +334,8 @@ def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None
     with within(20.0):
         outcome = _write(api, seconds=60.0)
     assert isinstance(outcome, WriteFailure)
-    assert outcome.message.endswith("; the count is still the old one")
+    assert "503" in outcome.message
+    assert outcome.unknown
     assert server.methods == ["PUT", "GET"]
 
 
@@ -351,10 +343,9 @@ def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None
 def test_a_scale_without_a_version_is_not_written(script: Script, decided_on: Scale) -> None:
     server, api = script(*([CONFLICT] if decided_on.resource_version else []), scale(1, ""))
     outcome = Scales(api).write("shop", WEB, decided_on, 4, clock.monotonic() + 5)
-    assert outcome == WriteFailure(
-        "the API server sent a scale without a resourceVersion; nothing is written, "
-        "since a write without it could undo somebody else's"
-    )
+    failed = instance(WriteFailure, outcome)
+    assert "resourceVersion" in failed.message
+    assert not failed.unknown
     assert [asked.body["metadata"]["resourceVersion"] for asked in server.asked if asked.body] == (
         ["7"] if decided_on.resource_version else []
     )

@@ -61,7 +61,7 @@ def _status(message: str, code: int = 403) -> dict[str, object]:
 
 
 def _request_threads() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name == "kubernetes-request"]
+    return [thread.name for thread in threading.enumerate() if thread.name == "kubernetes-request"]
 
 
 # -- secrets -------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def _header(token: str) -> str:
         ("200 OK", "text/plain"),
     ],
 )
-def test_a_token_that_comes_back_is_told_nobody(
+def test_a_token_that_the_server_repeats_is_not_in_the_failure(
     hostile: Connect, status: str, kind: str, form: Callable[[str], str]
 ) -> None:
     sent = form(TOKEN)
@@ -110,7 +110,9 @@ def test_a_token_that_comes_back_is_told_nobody(
         answer({"metadata": {"resourceVersion": TOKEN}, "items": [TOKEN]}),
     ],
 )
-def test_a_token_in_any_other_part_is_told_nobody(hostile: Connect, step: Step) -> None:
+def test_a_token_in_any_other_part_of_an_answer_is_not_in_the_outcome(
+    hostile: Connect, step: Step
+) -> None:
     _, api = hostile(step)
     outcomes = (
         api.once("PUT", "/x", clock.monotonic() + 20, body={"a": 1}),
@@ -143,14 +145,16 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize("step", ENDLESS)
-def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
+def test_an_endless_answer_is_given_up_in_time(hostile: Connect, step: Step) -> None:
     server, api = hostile(step, timeout=0.3)
     with within(5.0):
         read = Scale(1, 1, "app=web", "7")
         outcome = Scales(api).write("shop", WEB, read, 4, clock.monotonic() + 1.0)
-    assert isinstance(outcome, WriteFailure), outcome
-    assert outcome.message.startswith(f"the API server {server.url} gave no answer in time")
-    wait_until("its threads have ended", lambda: not _request_threads())
+    failed = instance(WriteFailure, outcome)
+    assert failed.unknown
+    assert server.url in failed.message
+    assert "in time" in failed.message
+    wait_until("threads ended", lambda: not _request_threads())
 
 
 def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
@@ -184,8 +188,8 @@ def test_a_write_that_was_given_up_is_not_sent_later(hostile: Connect) -> None:
     assert isinstance(failure, Failure)
     assert failure.uncertain
     go_on.set()
-    wait_until("its thread has ended", lambda: not _request_threads())
-    assert [one.body for one in server.received if one.body] == []
+    wait_until("thread ended", lambda: not _request_threads())
+    assert [request.body for request in server.received if request.body] == []
 
 
 @pytest.mark.parametrize("step", ENDLESS[:2])
@@ -193,7 +197,7 @@ def test_a_watch_begins_in_time(hostile: Connect, step: Step) -> None:
     _, api = hostile(step)
     with within(5.0):
         assert isinstance(api.stream("/x", {}, 0.3), Failure)
-    wait_until("its thread has ended", lambda: not _request_threads())
+    wait_until("thread ended", lambda: not _request_threads())
 
 
 def _stream(api: Api, seconds: float) -> WatchStream:
@@ -221,11 +225,11 @@ LARGE = MOST_BYTES + MIB
         # The length of a chunk that comes byte by byte is no reason to wait on.
         (
             faults.endless(CHUNKED + b"3\r\n{}\n\r\n5;", b"x", 0.02),
-            *(0.5, Exception, "did not end in time"),
+            *(0.5, Exception, "in time"),
         ),
         (
             _chunked(b"3\r\n{}\n\r\n", f"{LARGE:x}\r\n".encode(), b" " * LARGE),
-            *(60.0, LineTooLong, "a line of more than 16 MiB"),
+            *(60.0, LineTooLong, "16 MiB"),
         ),
     ],
     ids=["drips", "large"],
@@ -246,38 +250,30 @@ def test_a_line_of_a_watch_has_bounds(
 
 
 GZIPPED = answer(gzip.compress(b" " * MIB), headers={"Content-Encoding": "gzip"})
-NO_STATUS = (
-    "answered 403: no Status in it (no Content-Type, more than 16 MiB); "
-    "is there a proxy in between?"
-)
-NOT_ASKED_FOR = "sent an answer in the content encoding gzip, which was not asked for"
 
 
 @pytest.mark.parametrize(
-    ("step", "sentence", "kind"),
+    ("step", "part", "status", "kind"),
     [
-        (answer(b" " * (17 * MIB)), "sent more than 16 MiB", FailureKind.TOO_LARGE),
-        (answer(b" " * (17 * MIB), "403 Forbidden"), NO_STATUS, None),
-        (GZIPPED, NOT_ASKED_FOR, None),
+        (answer(b" " * (17 * MIB)), "16 MiB", 200, FailureKind.TOO_LARGE),
+        (answer(b" " * (17 * MIB), "403 Forbidden"), "16 MiB", 403, FailureKind.OTHER),
+        (GZIPPED, "gzip", 200, FailureKind.OTHER),
         # It would take fifty times as much.
-        (
-            answer(b"[" + b"[]," * MIB + b"[]]"),
-            "sent JSON that takes more than 128 MiB of memory",
-            FailureKind.TOO_LARGE,
-        ),
+        (answer(b"[" + b"[]," * MIB + b"[]]"), "128 MiB", 200, FailureKind.TOO_LARGE),
         # 250 TiB that never come.
-        (_chunked(b"fffffffffff\r\n{}"), "gave no answer in time", None),
+        (_chunked(b"fffffffffff\r\n{}"), "in time", 0, FailureKind.OTHER),
     ],
     ids=["large", "large refusal", "compressed", "junk", "chunk"],
 )
 def test_an_answer_that_would_take_too_much_is_given_up(
-    hostile: Connect, step: Step, sentence: str, kind: FailureKind | None
+    hostile: Connect, step: Step, part: str, status: int, kind: FailureKind
 ) -> None:
     """The status of a refusal still says what it means."""
     server, api = hostile(step, timeout=1.0)
     failure = _get(api)
-    assert failure.message == f"the API server {server.url} {sentence}"
-    assert kind in {None, failure.kind}
+    assert (failure.status, failure.kind) == (status, kind)
+    assert server.url in failure.message
+    assert part in failure.message
     assert server.received[0].headers.get("Accept-Encoding", "identity") == "identity"
 
 
@@ -285,7 +281,8 @@ def test_a_watch_is_not_decompressed(hostile: Connect) -> None:
     """A kilobyte may become a megabyte, and five of them gigabytes."""
     server, api = hostile(GZIPPED)
     begun = instance(Failure, api.stream("/x", {}, 5.0))
-    assert begun.message == f"the API server {server.url} {NOT_ASKED_FOR}"
+    assert server.url in begun.message
+    assert "gzip" in begun.message
 
 
 def test_answers_together_have_a_bound(hostile: Connect) -> None:
@@ -294,10 +291,9 @@ def test_answers_together_have_a_bound(hostile: Connect) -> None:
     api.memory = AnswerMemory(MIB, parsed=20 * MIB, kept_for_small=MIB)
     first = api.once("GET", "/x", clock.monotonic() + 20)
     assert first == large
-    assert _get(api).message == (
-        f"the API server {server.url} answered, and there was no memory in time for an answer to "
-        "be parsed, because of other large answers"
-    )
+    message = _get(api).message
+    assert server.url in message
+    assert "memory" in message
     del first
     assert api.once("GET", "/x", clock.monotonic() + 20) == large
 
@@ -316,7 +312,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> Non
     server, api = hostile(page)
     pods = instance(tuple, list_pods(api, "shop", "app=web", clock.monotonic() + 20))
     assert len(pods) == 2
-    limits = [re.findall("limit=([0-9]+)", one.target) for one in server.received]
+    limits = [re.findall("limit=([0-9]+)", request.target) for request in server.received]
     assert limits == [["500"], ["125"], ["125"]]
 
 

@@ -1,6 +1,5 @@
 """Our adapters of the scale subresource and of pods on a cluster."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -89,46 +88,36 @@ def test_a_change_of_another_field_is_no_obstacle(
 
 
 def test_an_object_that_is_missing_is_named(scales: Scales, namespace: str) -> None:
-    sentence = f'deployments.apps "web" not found in namespace "{namespace}"'
-    assert scales.read(namespace, WEB, soon()) == ReadFailure(sentence)
+    read = instance(ReadFailure, scales.read(namespace, WEB, soon()))
     scale = Scale(1, 1, "app=web", "1")
-    assert scales.write(namespace, WEB, scale, 2, soon()) == WriteFailure(sentence)
+    written = instance(WriteFailure, scales.write(namespace, WEB, scale, 2, soon()))
+    assert not written.unknown
+    for message in (read.message, written.message):
+        assert 'deployments.apps "web"' in message
+        assert f'"{namespace}"' in message
 
 
 @pytest.mark.usefixtures("crews")
 @pytest.mark.parametrize(
-    ("api_version", "kind", "sentence"),
+    ("api_version", "kind", "parts"),
     [
-        (
-            f"{manifests.CRD_GROUP}/v1",
-            "Log",
-            f"kind Log (logs.{manifests.CRD_GROUP}) has no scale subresource",
-        ),
-        ("v1", "Pod", "kind Pod (pods) has no scale subresource"),
-        (
-            "apps/v1",
-            "Deploymint",
-            (
-                'the API server serves no kind "Deploymint" in apps; '
-                "it can scale there: Deployment, ReplicaSet, StatefulSet"
-            ),
-        ),
+        (f"{manifests.CRD_GROUP}/v1", "Log", ["Log", f"logs.{manifests.CRD_GROUP}", "scale"]),
+        ("v1", "Pod", ["Pod", "pods", "scale"]),
+        ("apps/v1", "Deploymint", ['"Deploymint"', "apps", "Deployment, ReplicaSet, StatefulSet"]),
         (
             "nobody.example.com/v1",
             "Thing",
-            (
-                'the API server serves no group "nobody.example.com" (kind Thing); '
-                "is its CustomResourceDefinition installed?"
-            ),
+            ['"nobody.example.com"', "Thing", "CustomResourceDefinition"],
         ),
-        ("a/b/c", "Thing", 'apiVersion "a/b/c" is not of the form group/version'),
+        ("a/b/c", "Thing", ['"a/b/c"', "group/version"]),
     ],
 )
-def test_a_kind_that_cannot_be_scaled_is_explained(
-    scales: Scales, namespace: str, api_version: str, kind: str, sentence: str
+def test_a_kind_that_cannot_be_scaled_is_named_with_what_can_be(
+    scales: Scales, namespace: str, api_version: str, kind: str, parts: list[str]
 ) -> None:
     ref = ScaleTargetRef(api_version, kind, "x")
-    assert scales.read(namespace, ref, soon()) == ReadFailure(sentence)
+    message = instance(ReadFailure, scales.read(namespace, ref, soon())).message
+    assert [part for part in parts if part not in message] == []
 
 
 def test_a_kind_that_comes_later_is_found(
@@ -144,15 +133,14 @@ def test_a_kind_that_comes_later_is_found(
     assert _read(scales, namespace, ref).spec_replicas == 4
     cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
     cluster.wait_served(path, status=404)
-    # Discovery may name the group for a moment longer.
-    gone = re.compile("serves no (group|kind)")
+    # Discovery may name the group for a moment longer; then the object alone is missing.
     eventually(
         lambda: scales.read(namespace, ref, soon()),
-        lambda read: isinstance(read, ReadFailure) and bool(gone.search(read.message)),
+        lambda read: isinstance(read, ReadFailure) and "alpha" not in read.message,
     )
 
 
-def test_what_is_forbidden_is_said_in_the_servers_words(
+def test_a_forbidden_write_is_reported_in_the_servers_words(
     cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str, tmp_path: Path
 ) -> None:
     scale = _read(scales, namespace)
@@ -161,8 +149,7 @@ def test_what_is_forbidden_is_said_in_the_servers_words(
         reader = Scales(api)
         assert _read(reader, namespace).spec_replicas == 2
         outcome = reader.write(namespace, WEB, scale, 9, soon())
-    assert isinstance(outcome, WriteFailure)
-    assert 'cannot update resource "deployments/scale" in API group "apps"' in outcome.message
+    assert '"deployments/scale"' in instance(WriteFailure, outcome).message
     assert cluster.get(web).body["spec"]["replicas"] == 2
 
 
@@ -178,7 +165,9 @@ def test_every_page_is_read(cluster: ClusterUnderTest, api: Api, namespace: str)
     assert [pod.name for pod in found] == [f"p{number}" for number in range(1, 7)]
 
 
-def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
+def test_a_terminating_pod_is_marked_as_deleted(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
     body = manifests.pod("p", {"app": "web"})
     # A finalizer keeps it from vanishing under the test.
     body["metadata"]["finalizers"] = ["example.com/hold"]
@@ -191,14 +180,13 @@ def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, api: Api, namesp
 
 def test_a_bad_selector_is_refused_in_the_servers_words(api: Api, namespace: str) -> None:
     answer = instance(ReadFailure, list_pods(api, namespace, "a in b", soon()))
-    assert "answered 400 (BadRequest): " in answer.message
+    assert "400 (BadRequest)" in answer.message
 
 
-def test_who_may_not_list_is_told(
+def test_a_forbidden_list_is_reported_with_the_user(
     cluster: ClusterUnderTest, namespace: str, tmp_path: Path
 ) -> None:
     """Anonymous is forbidden; a wrong token has its test in `test_tls`."""
     with connect(cluster.write_kubeconfig(tmp_path / "k", "")) as api:
         answer = list_pods(api, namespace, "app=web", soon())
-    assert isinstance(answer, ReadFailure)
-    assert 'User "system:anonymous" cannot list' in answer.message
+    assert '"system:anonymous"' in instance(ReadFailure, answer).message

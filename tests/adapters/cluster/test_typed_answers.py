@@ -78,7 +78,8 @@ CURRENT = {"averageUtilization": 80, "averageValue": "3", "value": "3"}
 HPA: Json = made(
     decided(
         currentMetrics=[
-            {"type": one["type"], SOURCES[one["type"]]: {"current": CURRENT}} for one in METRIC_JSON
+            {"type": metric["type"], SOURCES[metric["type"]]: {"current": CURRENT}}
+            for metric in METRIC_JSON
         ]
     ),
     metrics=METRIC_JSON,
@@ -184,7 +185,7 @@ class AnswerPool:
 
     def get(self, *_: object, **__: object) -> Any:
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        return answer if isinstance(answer, dict) else Failure("it is no object")
+        return answer if isinstance(answer, dict) else Failure("no object")
 
     once = get
 
@@ -212,7 +213,7 @@ def pod(document: Any) -> None:
     cache.commit("1")
     for kind in ("MODIFIED", "DELETED"):
         pods = cache.pods("shop", "app=web") or ()
-        assert [typed(one) for one in pods] == [*pods]
+        assert [*map(typed, pods)] == [*pods]
         refused(lambda: cache.apply(kind, document, "2"))  # noqa: B023 - called at once
     listed = list_pods(AnswerPool({"items": [document], "metadata": {}}).api, "shop", "", 9e9)
     check(listed[0] if isinstance(listed, tuple) and listed else None, Pod)
@@ -274,9 +275,9 @@ def lease(document: Any) -> None:
     cache.commit("1")
     read = Leases(AnswerPool(document).api, "shop", "web").read(9e9)
     seen.append(None if isinstance(read, Failure) else read)
-    for one in seen:
-        check(None if one is None else one.record, LeaseRecord)
-        assert one is None or all(isinstance(text, str) for text in one.annotations.values())
+    for found in filter(None, seen):
+        check(found.record, LeaseRecord)
+        assert all(isinstance(text, str) for text in found.annotations.values())
 
 
 def group(document: Any, resources: Any = RESOURCES) -> None:
@@ -356,7 +357,7 @@ UNTYPED: list[dict[str, Any]] = [
 def test_a_value_of_another_type_is_refused(change: dict[str, Any]) -> None:
     """In a field, or in a value of a field; a boolean is no number here."""
     assert typed(TYPED) is TYPED
-    with pytest.raises(ValueError, match=r"^a field of the Pod has another type, or is too large$"):
+    with pytest.raises(ValueError, match=r"\bPod\b"):
         typed(replace(TYPED, **change))
 
 
