@@ -56,7 +56,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         ),
         "other autoscalers forbidden at the start": Proof(
             test_ours.test_other_autoscalers_that_are_forbidden_at_the_start,
-            test_refusals.test_a_refusal_that_lasts_is_believed_and_told,
+            test_refusals.test_a_lasting_first_refusal_is_believed_and_noted,
             test_others.test_after_a_restart_a_target_stays_in_shadow_until_the_others_can_be_listed,
             seen=[test_ours.NOT_YET, test_ours.CONTROLLED],
         ),
@@ -102,7 +102,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_daemons.test_one_writes_and_the_other_takes_over,
         ),
         "a daemon is stopped, or its machine sleeps, and continues": Proof(
-            test_trust.test_after_a_stop_nothing_counts_before_it_is_listed_anew,
+            test_trust.test_after_a_suspension_no_scale_counts_before_the_next_list,
             test_rates.test_a_standby_that_was_away_keeps_the_leaders_rates,
             seen=[test_trust.STOOD_STILL, test_trust.LISTED, test_trust.NOT_LISTED],
         ),
@@ -140,8 +140,8 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_credentials.test_a_service_account_token_rotates_under_load,
             test_certificates.test_a_client_certificate_is_read_again_when_it_is_rejected,
             test_certificates.test_an_authority_is_read_again_when_the_server_is_not_trusted,
-            test_certificates.test_a_client_certificate_that_tls_refuses,
-            test_certificates.test_certificates_that_are_replaced_under_other_names,
+            test_certificates.test_a_client_certificate_that_tls_refuses_is_read_again,
+            test_certificates.test_certificates_under_other_names_are_read_from_the_kubeconfig,
         ),
         "an exec plugin hangs": Proof(
             test_exec_plugins.test_a_plugin_that_hangs_is_ended_with_its_children,

@@ -63,10 +63,10 @@ def target(namespace: str, ref: ScaleTargetRef | str, *, pods: bool = False) -> 
 
 WEB = deployment_ref("web")
 SHOP, TILL = target("shop", "web"), target("till", "web")
-FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
+REFUSED_WORDS = "horizontalpodautoscalers is forbidden"
+"""The server's words in FORBIDDEN, which every message on the refusal repeats."""
+FORBIDDEN = failure(403, "Forbidden", REFUSED_WORDS)
 BROKEN = failure(500, "InternalError", "no leader")
-INSTEAD = "a target that one of them controls is refused there only if that was seen before"
-"""What is said where HorizontalPodAutoscalers may not be listed."""
 
 
 Watch = Callable[..., tuple[WatchScript, WatchedCluster, list[str]]]
@@ -82,9 +82,9 @@ def watching(
     notes: list[str] | None = None,
     synced: bool = True,
 ) -> Iterator[WatchedCluster]:
-    said = [] if notes is None else notes
+    noting = Noting([] if notes is None else notes)
     before = set(threading.enumerate())
-    watched = WatchedCluster(api, Scales(api), observer=Noting(said), timings=pace)
+    watched = WatchedCluster(api, Scales(api), observer=noting, timings=pace)
     watched.set_targets(tuple(targets))
     try:
         if synced:
@@ -97,12 +97,17 @@ def watching(
 
 
 def _all_of_watches() -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name.startswith("watch ")]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("watch ")]
 
 
 def watch_threads() -> list[str]:
-    threads = [one.name for one in _all_of_watches()]
+    threads = [thread.name for thread in _all_of_watches()]
     return sorted(name for name in threads if not name.startswith("watch Horizontal"))
+
+
+def assert_parts(message: object, *parts: str) -> None:
+    """Check the values that the message of a failure, or a note, must have."""
+    assert [part for part in parts if part not in getattr(message, "message", str(message))] == []
 
 
 def scale_of(watched: WatchedCluster, namespace: str, ref: ScaleTargetRef | str) -> Scale:

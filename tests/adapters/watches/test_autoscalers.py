@@ -16,14 +16,16 @@ from autoscaler.kubernetes.autoscalers import AutoscalerCache, ListedAutoscalers
 from tests.adapters.watches.targets import (
     BROKEN,
     FORBIDDEN,
-    INSTEAD,
+    REFUSED_WORDS,
     SLOW,
     WEB,
     Watch,
+    assert_parts,
     deployment_ref,
     target,
     watching,
 )
+from tests.narrowing import instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
 from tests.worlds.cluster.clusters import fresh_namespace
@@ -32,6 +34,7 @@ from tests.worlds.cluster.roles import AUTOSCALERS, WATCH, await_granted, grant
 from tests.worlds.cluster.scripted import Answer, failure
 from tests.worlds.cluster.watch_script import Script, event, gone, listed
 
+HPAS = "HorizontalPodAutoscaler.autoscaling"
 KEDA_MADE = 'HorizontalPodAutoscaler "keda-hpa-web" of ScaledObject "web"'
 
 
@@ -60,7 +63,7 @@ def test_names_of_others_are_short_and_printable() -> None:
     assert len(words) < 320
 
 
-def test_one_that_comes_and_goes_is_followed(
+def test_controllers_that_are_created_moved_and_deleted_are_followed(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
     cluster.create(manifests.deployments(namespace), manifests.deployment("web"))
@@ -78,7 +81,7 @@ def test_one_that_comes_and_goes_is_followed(
 
 
 @pytest.mark.parametrize("by", ["owner", "label"])
-def test_the_first_sync_knows_who_made_it(
+def test_the_first_sync_knows_the_scaled_object_of_a_controller(
     cluster: ClusterUnderTest, api: Api, namespace: str, by: str
 ) -> None:
     create(cluster, namespace, keda_made(by=by))
@@ -97,7 +100,7 @@ def test_the_first_sync_knows_who_made_it(
         ("apps/v1", "Deployment", "api", False),
     ],
 )
-def test_group_kind_and_name_tell_the_object(
+def test_a_controller_matches_by_group_kind_and_name(
     watch: Watch, version: str, kind: str, of: str, *, controlled: bool
 ) -> None:
     """The version is no matter, as it is none to the HorizontalPodAutoscaler itself."""
@@ -118,16 +121,14 @@ def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
     assert cache.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00001"'
 
 
-def test_nothing_is_decided_before_they_are_known(watch: Watch) -> None:
+def test_nothing_is_decided_before_the_controllers_are_listed(watch: Watch) -> None:
     pace = replace(SLOW, trusted=60.0)
     server, watched, _ = watch(pace=pace, synced=False, autoscalers=[BROKEN])
     eventually(lambda: server.count("watch"), bool)
     eventually(lambda: watched._autoscaler_watches.watches()[0].reason, bool)
     assert not watched.wait_synced(clock.monotonic() + 0.2)
-    assert watched.cached_scale("shop", WEB) == ReadFailure(
-        'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet: '
-        f"the API server {server.url} answered 500 (InternalError): no leader"
-    )
+    seen = instance(ReadFailure, watched.cached_scale("shop", WEB))
+    assert_parts(seen, f"{HPAS} in", '"shop"', server.url, "500 (InternalError)", "no leader")
     server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
     assert watched.wait_synced(clock.monotonic() + 20)
     assert isinstance(watched.cached_scale("shop", WEB), Scale)
@@ -135,7 +136,7 @@ def test_nothing_is_decided_before_they_are_known(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize("fault", [BROKEN, FORBIDDEN])
-def test_the_last_list_stands_while_the_watch_is_broken(watch: Watch, fault: Answer) -> None:
+def test_the_last_controllers_apply_while_the_watch_is_broken(watch: Watch, fault: Answer) -> None:
     pace = replace(
         SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3, refusal_confirmed_after=0.0
     )
@@ -144,27 +145,28 @@ def test_the_last_list_stands_while_the_watch_is_broken(watch: Watch, fault: Ans
     server.autoscalers.lists[0] = fault
     server.autoscalers.send(gone())
     eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 4)
-    refused = UncheckedControl("horizontalpodautoscalers is forbidden", known=HAND_MADE)
+    refused = UncheckedControl(REFUSED_WORDS, known=HAND_MADE)
     seen = watched.cached_controller("shop", WEB)
     assert seen == (refused if fault is FORBIDDEN else HAND_MADE)
     assert isinstance(watched.cached_scale("shop", WEB), Scale)
     server.autoscalers.lists[0] = listed("11")
     await_controller(watched, "shop", WEB, None)
-    said = f"cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
-    told = [True, False] if fault is FORBIDDEN else []
-    eventually(lambda: [said in note for note in notes], told.__eq__)
+    refusals = [True, False] if fault is FORBIDDEN else []
+    eventually(lambda: [REFUSED_WORDS in note for note in notes], refusals.__eq__)
+    assert all(HPAS in note for note in notes)
+    assert [note.startswith("good: ") for note in notes] == [not refused for refused in refusals]
 
 
 @pytest.fixture
 def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
     with ExitStack() as stack:
-        found = [stack.enter_context(fresh_namespace(lone_cluster, "watches")) for _ in range(2)]
-        for shop in found:
+        shops = [stack.enter_context(fresh_namespace(lone_cluster, "watches")) for _ in range(2)]
+        for shop in shops:
             create(lone_cluster, shop, autoscaler("by-hand"))
-        yield sorted(found)
+        yield sorted(shops)
 
 
-def test_each_namespace_has_its_own_rights(
+def test_only_a_namespace_without_the_right_has_unchecked_controllers(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
     for shop in shops:
@@ -174,53 +176,46 @@ def test_each_namespace_has_its_own_rights(
     notes: list[str] = []
     with watching(limited, [target(shop, "web") for shop in shops], notes=notes) as watched:
         assert watched.cached_controller(shops[0], WEB) == HAND_MADE
-        seen = watched.cached_controller(shops[1], WEB)
-        assert isinstance(seen, UncheckedControl)
-        assert f'in the namespace "{shops[1]}"' in seen.message
+        seen = instance(UncheckedControl, watched.cached_controller(shops[1], WEB))
+        assert f'namespace "{shops[1]}"' in seen.message
         assert seen.known is None
         # Nobody waits for what may not be known.
-        assert 'not found in namespace "' in str(watched.cached_scale(shops[1], WEB))
-    told = [note for note in notes if "Autoscaler" in note]
-    assert [note.partition(" cannot be watched ")[0] for note in told] == [
-        "HorizontalPodAutoscaler.autoscaling",
-        f'HorizontalPodAutoscaler.autoscaling in namespace "{shops[1]}"',
-    ]
+        missing = instance(ReadFailure, watched.cached_scale(shops[1], WEB))
+        assert_parts(missing, 'deployments.apps "web"', f'"{shops[1]}"')
+    of_all, of_shop = (note for note in notes if HPAS in note)
+    assert shops[1] not in of_all
+    assert_parts(of_shop, f'{HPAS} in namespace "{shops[1]}"')
 
 
 def _plan(
     api: Api, namespaces: list[str]
 ) -> tuple[list[str | UncheckedControl | None], list[str], list[str]]:
-    """Return who controls, what the observer was told, and what is forbidden."""
+    """Return the controllers, the notes of the observer, and what is forbidden."""
     notes: list[str] = []
     others = ListedAutoscalers(api, namespaces, Noting(notes))
-    return [others.controller(one, WEB) for one in namespaces], notes, others.forbidden
+    return [others.controller(namespace, WEB) for namespace in namespaces], notes, others.forbidden
 
 
-def test_a_plan_lists_them_once(
+def test_a_plan_lists_the_controllers_once(
     lone_cluster: ClusterUnderTest, lone_api: Api, limited: Api, shops: list[str]
 ) -> None:
     assert _plan(lone_api, shops) == ([HAND_MADE, HAND_MADE], [], [])
     grant(lone_cluster, shops[1], "autoscalers", AUTOSCALERS)
     await_granted(limited, path_of(shops[1]))
-    found, told, notes = _plan(limited, shops)
-    assert told == []
-    assert len(notes) == 1
-    assert isinstance(found[0], UncheckedControl)
-    assert found[0].message in notes[0]
-    assert found[1] == HAND_MADE
-    assert notes[0].startswith(
-        "it is not known whether a HorizontalPodAutoscaler controls a target too: "
-        "horizontalpodautoscalers.autoscaling is forbidden"
-    )
-    assert f'namespace "{shops[0]}"' in notes[0]
+    (unchecked, controller), notes, (forbidden,) = _plan(limited, shops)
+    assert notes == []
+    assert controller == HAND_MADE
+    message = instance(UncheckedControl, unchecked).message
+    assert_parts(message, "horizontalpodautoscalers.autoscaling is forbidden", f'"{shops[0]}"')
+    assert message in forbidden
 
 
 def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
     server, api = script(listed("7"))
     server.autoscalers.lists[0] = failure(503, "ServiceUnavailable", "starting")
-    found, notes, _ = _plan(api, ["a", "b", "c"])
-    assert all(isinstance(one, UncheckedControl) for one in found)
-    assert (len(found), len(notes), server.autoscalers.asked) == (3, 1, ["list"])
+    controllers, notes, _ = _plan(api, ["a", "b", "c"])
+    assert [type(controller) for controller in controllers] == [UncheckedControl] * 3
+    assert (len(notes), server.autoscalers.asked) == (1, ["list"])
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -241,12 +236,13 @@ def test_a_watch_that_ends_by_a_defect_begins_again(
     server.autoscalers.lists[0] = listed("11", autoscaler("by-hand"))
     server.autoscalers.send(event("DELETED", autoscaler("other")))
     eventually(lambda: notes, bool)
-    faulty = UncheckedControl("by a fault of the autoscaler", known=HAND_MADE)
-    assert watched.cached_controller("shop", WEB) == faulty
+    faulty = instance(UncheckedControl, watched.cached_controller("shop", WEB))
+    assert faulty.known == HAND_MADE
     eventually(lambda: server.autoscalers.count("list"), lambda count: count == 2)
     server.autoscalers.send(event("DELETED", autoscaler("by-hand")))
     await_controller(watched, "shop", WEB, None)
-    name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
-    assert notes[0].startswith(f"{name} cannot be watched (by a fault of the autoscaler): ")
-    assert notes[1:] == [f"good: {name} can be watched now"]
+    broke, recovered = notes
+    name = f'{HPAS} in namespace "shop"'
+    assert_parts(broke, name, faulty.message)
+    assert recovered.startswith(f"good: {name}")
     assert broken.alive

@@ -17,6 +17,7 @@ from tests.adapters.watches.targets import (
     SLOW,
     WEB,
     Watch,
+    assert_parts,
     await_count,
     await_scale,
     deployment_ref,
@@ -63,7 +64,7 @@ def test_an_older_event_does_not_undo_our_write(watch: Watch) -> None:
     await_count(watched, 4)
 
 
-def test_what_the_watch_knows_is_not_undone_by_our_write(watch: Watch) -> None:
+def test_our_write_does_not_undo_a_newer_event(watch: Watch) -> None:
     server, watched, _ = watch(put=scale(5, "20"))
     server.before_put.clear()
     writer = threading.Thread(target=_write, args=(watched, 5))
@@ -118,7 +119,7 @@ def test_after_410_everything_is_listed_anew(watch: Watch, by: str) -> None:
         targets=targets,
     )
     if by == "status":
-        server.heads.append(failure(410, "Expired", "too old resource version"))
+        server.heads.append(failure(410, "Expired", "too old"))
         server.send(END if server.count("watch") else RESET)
     else:
         server.send(gone())
@@ -168,8 +169,8 @@ def test_an_event_that_cannot_be_read_leads_to_a_list(watch: Watch, line: bytes)
     await_count(watched, 6)
     server.send(event("MODIFIED", deployment("10", 2)))
     await_count(watched, 2)
-    assert len(notes) == 1
-    assert "sent a watch event that cannot be read" in notes[0]
+    (note,) = notes
+    assert_parts(note, "Deployment.apps", server.url, "watch event")
 
 
 def test_an_object_that_cannot_be_read_is_read_directly(watch: Watch) -> None:

@@ -92,7 +92,9 @@ METRICS: list[tuple[Json, MetricSpec]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), METRICS, ids=[one["type"] for one, _ in METRICS])
+@pytest.mark.parametrize(
+    ("given", "expected"), METRICS, ids=[given["type"] for given, _ in METRICS]
+)
 def test_each_metric_type_is_read(given: Json, expected: MetricSpec) -> None:
     assert known(hpa_of(made(metrics=[given])).spec).metrics == (expected,)
 
@@ -203,7 +205,10 @@ def test_a_status_is_bounded() -> None:
     assert status is not None
     assert len(status.values) == 1
     assert len(status.conditions) == 10
-    assert all(len(one.reason) <= 100 and one.reason.isprintable() for one in status.conditions)
+    assert all(
+        len(condition.reason) <= 100 and condition.reason.isprintable()
+        for condition in status.conditions
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,7 +250,11 @@ class Cached:
 
     def statuses(self, since: float = 0.0) -> list[tuple[float, int]]:
         hpa = self.cache.hpa("shop", WEB, since)
-        return [] if hpa is None else [(one.time, one.desired_replicas) for one in hpa.statuses]
+        return (
+            []
+            if hpa is None
+            else [(status.time, status.desired_replicas) for status in hpa.statuses]
+        )
 
 
 @pytest.fixture
@@ -305,7 +314,7 @@ def test_one_that_moves_on_takes_nothing_along(cached: Cached) -> None:
     moved["spec"]["scaleTargetRef"]["name"] = "api"
     cached.event(moved, 110)
     hpa = known(cached.cache.hpa("shop", deployment_ref("api"), 0.0))
-    assert [one.desired_replicas for one in hpa.statuses] == [7]
+    assert [status.desired_replicas for status in hpa.statuses] == [7]
     assert cached.statuses() == []
 
 

@@ -10,17 +10,19 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.observation import ReadFailure, Scale, UncheckedControl
 from autoscaler.kubernetes import Api, WatchedCluster, watch_scopes
-from autoscaler.kubernetes.reflector import WatchState
+from autoscaler.kubernetes.autoscalers import AutoscalerCache
+from autoscaler.kubernetes.reflector import Reflector, WatchState
 from autoscaler.kubernetes.watch_requests import WatchTimings
 from tests.adapters.watches.targets import (
     BROKEN,
     FORBIDDEN,
-    INSTEAD,
+    REFUSED_WORDS,
     SHOP,
     SLOW,
     TILL,
     WEB,
     Watch,
+    assert_parts,
     await_count,
     await_scale,
     scale_of,
@@ -43,8 +45,9 @@ from tests.worlds.cluster.watch_script import (
     listed,
 )
 
-UNKNOWN = failure(404, "NotFound", "the server could not find the requested resource")
-NAME = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
+UNKNOWN = failure(404, "NotFound", "could not find")
+HPAS = "HorizontalPodAutoscaler.autoscaling"
+NAME = f'{HPAS} in namespace "shop"'
 GRACE = 0.6
 DOUBTFUL = replace(
     SLOW, longest_pause=0.1, refused_pause=300.0, first_refusal_confirmed_after=GRACE
@@ -60,9 +63,11 @@ def refused_as(server: WatchScript, *answers: Answer) -> None:
 
 
 def is_blocked(watched: WatchedCluster, namespace: str = "shop") -> bool:
-    """Tell whether nothing is decided there, since an API server may have just started."""
+    """Return whether nothing is decided before a refusal is confirmed: the reason has the time."""
+    watch = instance(Reflector, watched._autoscaler_watches.find(namespace))
+    confirmed_at: str | None = watch.confirmed_at
     seen = watched.cached_scale(namespace, WEB)
-    return isinstance(seen, ReadFailure) and "nothing is decided here before" in seen.message
+    return isinstance(seen, ReadFailure) and (confirmed_at or "none") in seen.message
 
 
 @pytest.mark.parametrize("refusal", [FORBIDDEN, UNKNOWN], ids=["403", "404"])
@@ -86,20 +91,14 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(watch: Watch) -> N
     began = clock.wall()
     eventually(lambda: is_blocked(watched), bool)
     seen = instance(ReadFailure, watched.cached_scale("shop", WEB))
-    sentence, at = seen.message.rsplit(" ", 1)
-    assert sentence == (
-        f"the list of {NAME} is not there yet: horizontalpodautoscalers is forbidden; an API "
-        "server that has just started may refuse it for a moment, so unless it is listed "
-        "nothing is decided here before"
-    )
-    after = datetime.fromisoformat(at).timestamp() - began
+    assert_parts(seen, NAME, REFUSED_WORDS)
+    (first,) = watched._autoscaler_watches.watches()
+    after = datetime.fromisoformat(first.confirmed_at or "").timestamp() - began
     assert abs(after - pace.first_refusal_confirmed_after) < 3
-    assert watched.cached_controller("shop", WEB) == UncheckedControl(
-        "horizontalpodautoscalers is forbidden"
-    )
+    assert watched.cached_controller("shop", WEB) == UncheckedControl(REFUSED_WORDS)
 
 
-def test_a_refusal_that_lasts_is_believed_and_told(watch: Watch) -> None:
+def test_a_lasting_first_refusal_is_believed_and_noted(watch: Watch) -> None:
     pace = replace(DOUBTFUL, longest_pause=30.0)
     began = clock.monotonic()
     _, watched, notes = watch(pace=pace, synced=False, autoscalers=[FORBIDDEN])
@@ -107,10 +106,9 @@ def test_a_refusal_that_lasts_is_believed_and_told(watch: Watch) -> None:
     assert notes == []
     await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
     assert GRACE <= clock.monotonic() - began < GRACE + 2
-    assert notes == [f"{NAME} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"]
-    assert watched.cached_controller("shop", WEB) == UncheckedControl(
-        "horizontalpodautoscalers is forbidden"
-    )
+    (note,) = notes
+    assert_parts(note, NAME, REFUSED_WORDS, AutoscalerCache("shop").instead)
+    assert watched.cached_controller("shop", WEB) == UncheckedControl(REFUSED_WORDS)
 
 
 def test_a_server_that_is_gone_in_between_may_be_a_new_one(watch: Watch) -> None:
@@ -131,12 +129,11 @@ def test_scales_that_may_not_be_watched_are_read_at_once(watch: Watch) -> None:
     """Of all that is refused at the start only other autoscalers are waited for."""
     _, watched, notes = watch(failure(403, "Forbidden", "deployments is forbidden"), pace=LASTING)
     assert watched.cached_scale("shop", WEB) is None
-    assert [note.partition(" cannot")[0] for note in notes] == [
-        'Deployment.apps in namespace "shop"'
-    ]
+    (note,) = notes
+    assert_parts(note, 'Deployment.apps in namespace "shop"')
 
 
-def test_whoever_may_list_them_by_namespace_does_not_wait(
+def test_a_right_by_namespace_ends_the_wait(
     lone_cluster: ClusterUnderTest, limited: Api, shop: str
 ) -> None:
     """While all at once are refused, and that is not believed, each namespace is asked already."""
@@ -175,15 +172,11 @@ def test_namespaces_beyond_the_most_wait_for_all_at_once(
     eventually(lambda: is_blocked(watched, "till"), bool)
     assert notes == []
     await_scale(watched, "till", WEB, lambda seen: "not found" in str(seen))
-    told = (
-        "HorizontalPodAutoscaler.autoscaling in 1 namespaces are watched one by one, because all "
-        f"at once are refused; 1 more are not watched: {INSTEAD}"
-    )
-    eventually(lambda: told in notes, bool)
+    eventually(lambda: [note for note in notes if f"{HPAS} in 1 " in note], bool)
 
 
 @pytest.mark.parametrize("pace", [LASTING, replace(SLOW, refused_pause=0.1)])
-def test_all_at_once_takes_over_when_the_roles_are_there(watch: Watch, pace: WatchTimings) -> None:
+def test_one_watch_of_all_takes_over_when_it_is_allowed(watch: Watch, pace: WatchTimings) -> None:
     _, watched, _ = watch(
         targets=[SHOP, TILL],
         pace=pace,
@@ -194,7 +187,7 @@ def test_all_at_once_takes_over_when_the_roles_are_there(watch: Watch, pace: Wat
     eventually(watched._autoscaler_watches.watches, lambda some: len(some) == 1)
 
 
-NO_ROLES = failure(403, "Forbidden", "deployments is forbidden: its roles are not loaded yet")
+NO_ROLES = failure(403, "Forbidden", "deployments is forbidden")
 
 
 @pytest.mark.parametrize("refusal", [NO_ROLES, UNKNOWN], ids=["403", "404"])
@@ -223,8 +216,8 @@ def test_a_refusal_that_lasts_is_believed(watch: Watch) -> None:
     server.send(END)
     await_scale(watched, "shop", "web", lambda seen: seen is None)
     assert clock.monotonic() - began >= pace.refusal_confirmed_after
-    assert len(notes) == 1
-    assert "its roles are not loaded yet): their scales are read one by one" in notes[0]
+    (note,) = notes
+    assert_parts(note, "Deployment.apps", "deployments is forbidden")
 
 
 def test_a_refusal_at_the_start_is_tried_again_soon_at_first(watch: Watch) -> None:
@@ -246,10 +239,10 @@ def last_known(watched: WatchedCluster, namespace: str) -> str | None:
 
 def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
     seen = watched.cached_scale(namespace, WEB)
-    return isinstance(seen, ReadFailure) and "is not there yet" in seen.message
+    return isinstance(seen, ReadFailure) and HPAS in seen.message
 
 
-def test_what_was_known_of_it_is_forgotten(watch: Watch) -> None:
+def test_a_namespace_that_returns_is_listed_before_it_counts(watch: Watch) -> None:
     by_hand = listed("9", autoscaler("by-hand"))
     server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[FORBIDDEN, by_hand])
     assert watched.cached_controller("shop", WEB) == HAND_MADE
@@ -265,7 +258,7 @@ def test_what_was_known_of_it_is_forgotten(watch: Watch) -> None:
     assert watched.cached_controller("shop", WEB) is None
 
 
-def test_where_all_are_watched_at_once_it_is_known_on_its_return(watch: Watch) -> None:
+def test_under_one_watch_of_all_a_returned_namespace_is_known_at_once(watch: Watch) -> None:
     server, watched, _ = watch(
         targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
     )
@@ -291,7 +284,7 @@ def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(watch:
     await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
 
 
-def test_when_they_are_refused_altogether_the_last_list_of_all_stands(watch: Watch) -> None:
+def test_when_all_lists_are_refused_the_last_list_applies(watch: Watch) -> None:
     """Without the right to list them the last known ones apply: not to write is safe."""
     server, watched, _ = watch(
         targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
@@ -319,14 +312,14 @@ def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) ->
             assert is_awaited(watched, "shop")
 
 
-def test_that_it_is_refused_again_is_told_again(watch: Watch) -> None:
-    """What was said of it long ago is about another time."""
+def test_a_new_refusal_of_a_returned_namespace_is_noted_again(watch: Watch) -> None:
+    """An old note is about another time."""
 
     def of_the_shop() -> list[str]:
-        return [note for note in notes if "HorizontalPodAutoscaler" in note and '"shop"' in note]
+        return [note for note in notes if NAME in note]
 
     _, watched, notes = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[FORBIDDEN])
     (note,) = eventually(of_the_shop, bool)
     watched.set_targets([TILL])
     watched.set_targets([SHOP, TILL])
-    eventually(of_the_shop, lambda told: told == [note, note])
+    eventually(of_the_shop, lambda refusals: refusals == [note, note])

@@ -13,6 +13,7 @@ from autoscaler.kubernetes import Api, Scales, WatchedCluster, list_pods
 from tests.adapters.watches.targets import (
     QUICK,
     WEB,
+    assert_parts,
     await_pods,
     await_scale,
     deployment_ref,
@@ -23,6 +24,7 @@ from tests.adapters.watches.targets import (
     watch_threads,
     watching,
 )
+from tests.narrowing import instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
 from tests.worlds.cluster.clusters import fresh_namespace
@@ -138,11 +140,13 @@ def test_a_custom_resource_without_a_count_is_read_directly(
         assert isinstance(watched.read_scale(namespace, CREW, soon()), ReadFailure)
 
 
-def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
+def test_created_changed_and_deleted_objects_are_followed(
+    cluster: ClusterUnderTest, api: Api, namespace: str
+) -> None:
     path = manifests.deployments(namespace)
-    missing = ReadFailure(f'deployments.apps "web" not found in namespace "{namespace}"')
     with watching(api, [target(namespace, "web")]) as watched:
-        assert watched.cached_scale(namespace, WEB) == missing
+        missing = instance(ReadFailure, watched.cached_scale(namespace, WEB))
+        assert_parts(missing, 'deployments.apps "web"', f'"{namespace}"')
         assert watched.read_scale(namespace, WEB, soon()) == missing
         cluster.create(path, manifests.deployment("web", 2))
         await_scale(watched, namespace, WEB, lambda seen: isinstance(seen, Scale))
@@ -154,7 +158,7 @@ def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> 
         await_scale(watched, namespace, WEB, partial(has_count, 7))
 
 
-def test_what_a_write_finds_is_at_hand_at_once(
+def test_the_cache_has_the_result_of_a_write_at_once(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
     path = manifests.deployments(namespace)
@@ -172,22 +176,22 @@ def test_what_a_write_finds_is_at_hand_at_once(
 
 
 def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) -> None:
-    with fresh_namespace(cluster, "watches") as one, fresh_namespace(cluster, "watches") as other:
-        for count, namespace in enumerate((one, other), 1):
+    with fresh_namespace(cluster, "watches") as first, fresh_namespace(cluster, "watches") as other:
+        for count, namespace in enumerate((first, other), 1):
             cluster.create(manifests.deployments(namespace), manifests.deployment("web", count))
-        cluster.create(manifests.deployments(one), manifests.deployment("alone", 3))
-        targets = [target(one, "web"), target(other, "web"), target(other, "alone")]
+        cluster.create(manifests.deployments(first), manifests.deployment("alone", 3))
+        targets = [target(first, "web"), target(other, "web"), target(other, "alone")]
         with watching(api, targets) as watched:
             assert watch_threads() == ["watch Deployment.apps"]
-            assert scale_of(watched, one, "web").spec_replicas == 1
+            assert scale_of(watched, first, "web").spec_replicas == 1
             assert scale_of(watched, other, "web").spec_replicas == 2
             assert isinstance(watched.cached_scale(other, deployment_ref("alone")), ReadFailure)
             # It is nobody's target: the watch does not keep it.
-            assert watched.cached_scale(one, deployment_ref("alone")) is None
+            assert watched.cached_scale(first, deployment_ref("alone")) is None
         assert watch_threads() == []
 
 
-def test_other_targets_may_come(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
+def test_targets_may_be_replaced(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
     for name in ("web", "api"):
         cluster.create(manifests.deployments(namespace), manifests.deployment(name, 1))
     path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
