@@ -9,6 +9,7 @@ from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.kubernetes import ConnectError
 from tests.adapters.prometheus.reading import answered, ask, failed
+from tests.narrowing import assert_parts
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import read_web
 from tests.worlds.cluster.scripted import ScriptedServer as ScriptedApiServer
@@ -51,7 +52,7 @@ def written(folder: Path, server: str = SERVER, **cluster: Any) -> Path:
 
 def assert_refused(message: str, *parts: str) -> None:
     """Check the values that a message must have: without the password of the proxy."""
-    assert [part for part in (*parts, "http://", "https://") if part not in message] == []
+    assert_parts(message, *parts, "http://", "https://")
     assert "s3cret" not in message
 
 

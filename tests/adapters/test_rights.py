@@ -15,6 +15,7 @@ from autoscaler.kubernetes.rights import (
     rights_needed,
 )
 from tests.core.builders import average, external, per_pod, spec
+from tests.narrowing import assert_parts
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 from tests.worlds.controlplane.api import Api
@@ -97,8 +98,7 @@ def test_missing_rights_are_those_that_a_real_api_server_denies(
     ]
     assert writing == ([] if whole else ["deployments/scale", "leases"])
     for right, parts in zip(found, [] if whole else lacked, strict=True):
-        needed = (origin, namespace, *parts)
-        assert [part for part in needed if part not in right.sentence] == []
+        assert_parts(right.sentence, origin, namespace, *parts)
 
 
 def allowed(*, yes: bool, error: str = "") -> Answer:

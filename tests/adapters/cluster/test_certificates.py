@@ -19,7 +19,7 @@ from autoscaler import clock
 from autoscaler.kubernetes import Api, Failure, memory_files
 from autoscaler.kubernetes.api import JsonObject
 from autoscaler.transport.retries import FailureKind
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.certificates import KeyPair, self_signed
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.localserver import LocalServer
@@ -203,8 +203,7 @@ def test_a_missing_certificate_is_a_rejection_that_names_its_file(named: tuple[A
     authority.unlink()
     failed = instance(Failure, ask(api))
     assert (failed.transient, failed.kind) == (True, FailureKind.REJECTED)
-    for part in (api.server, api.origin, str(authority)):
-        assert part in failed.message
+    assert_parts(failed, api.server, api.origin, str(authority))
 
 
 def test_a_request_waits_for_a_certificate_that_is_missing_for_a_moment(

@@ -23,7 +23,7 @@ from autoscaler.kubernetes.api import MOST_BYTES
 from autoscaler.kubernetes.watch_requests import WatchStream
 from autoscaler.transport.answers import AnswerMemory, LineTooLong
 from autoscaler.transport.retries import FailureKind
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import within
 from tests.worlds.cluster.manifests import WEB
@@ -152,8 +152,7 @@ def test_an_endless_answer_is_given_up_in_time(hostile: Connect, step: Step) -> 
         outcome = Scales(api).write("shop", WEB, read, 4, clock.monotonic() + 1.0)
     failed = instance(WriteFailure, outcome)
     assert failed.unknown
-    assert server.url in failed.message
-    assert "in time" in failed.message
+    assert_parts(failed, server.url, "in time")
     wait_until("threads ended", lambda: not _request_threads())
 
 
@@ -272,17 +271,14 @@ def test_an_answer_that_would_take_too_much_is_given_up(
     server, api = hostile(step, timeout=1.0)
     failure = _get(api)
     assert (failure.status, failure.kind) == (status, kind)
-    assert server.url in failure.message
-    assert part in failure.message
+    assert_parts(failure, server.url, part)
     assert server.received[0].headers.get("Accept-Encoding", "identity") == "identity"
 
 
 def test_a_watch_is_not_decompressed(hostile: Connect) -> None:
     """A kilobyte may become a megabyte, and five of them gigabytes."""
     server, api = hostile(GZIPPED)
-    begun = instance(Failure, api.stream("/x", {}, 5.0))
-    assert server.url in begun.message
-    assert "gzip" in begun.message
+    assert_parts(instance(Failure, api.stream("/x", {}, 5.0)), server.url, "gzip")
 
 
 def test_answers_together_have_a_bound(hostile: Connect) -> None:
@@ -291,9 +287,7 @@ def test_answers_together_have_a_bound(hostile: Connect) -> None:
     api.memory = AnswerMemory(MIB, parsed=20 * MIB, kept_for_small=MIB)
     first = api.once("GET", "/x", clock.monotonic() + 20)
     assert first == large
-    message = _get(api).message
-    assert server.url in message
-    assert "memory" in message
+    assert_parts(_get(api), server.url, "memory")
     del first
     assert api.once("GET", "/x", clock.monotonic() + 20) == large
 

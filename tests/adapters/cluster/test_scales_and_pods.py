@@ -8,7 +8,7 @@ from autoscaler.core.observation import Pod, ReadFailure, Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import AcceptedWrite, WriteFailure
 from autoscaler.kubernetes import Api, Scales, list_pods
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually, soon
 from tests.worlds.cluster.connecting import connect
@@ -92,9 +92,8 @@ def test_an_object_that_is_missing_is_named(scales: Scales, namespace: str) -> N
     scale = Scale(1, 1, "app=web", "1")
     written = instance(WriteFailure, scales.write(namespace, WEB, scale, 2, soon()))
     assert not written.unknown
-    for message in (read.message, written.message):
-        assert 'deployments.apps "web"' in message
-        assert f'"{namespace}"' in message
+    for outcome in (read, written):
+        assert_parts(outcome, 'deployments.apps "web"', f'"{namespace}"')
 
 
 @pytest.mark.usefixtures("crews")
@@ -116,8 +115,7 @@ def test_a_kind_that_cannot_be_scaled_is_named_with_what_can_be(
     scales: Scales, namespace: str, api_version: str, kind: str, parts: list[str]
 ) -> None:
     ref = ScaleTargetRef(api_version, kind, "x")
-    message = instance(ReadFailure, scales.read(namespace, ref, soon())).message
-    assert [part for part in parts if part not in message] == []
+    assert_parts(instance(ReadFailure, scales.read(namespace, ref, soon())), *parts)
 
 
 def test_a_kind_that_comes_later_is_found(

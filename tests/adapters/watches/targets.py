@@ -105,11 +105,6 @@ def watch_threads() -> list[str]:
     return sorted(name for name in threads if not name.startswith("watch Horizontal"))
 
 
-def assert_parts(message: object, *parts: str) -> None:
-    """Check the values that the message of a failure, or a note, must have."""
-    assert [part for part in parts if part not in getattr(message, "message", str(message))] == []
-
-
 def scale_of(watched: WatchedCluster, namespace: str, ref: ScaleTargetRef | str) -> Scale:
     named = deployment_ref(ref) if isinstance(ref, str) else ref
     scale = watched.cached_scale(namespace, named)

@@ -20,12 +20,11 @@ from tests.adapters.watches.targets import (
     SLOW,
     WEB,
     Watch,
-    assert_parts,
     deployment_ref,
     target,
     watching,
 )
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
 from tests.worlds.cluster.clusters import fresh_namespace

@@ -17,7 +17,6 @@ from tests.adapters.watches.targets import (
     SLOW,
     WEB,
     Watch,
-    assert_parts,
     await_count,
     await_scale,
     deployment_ref,
@@ -27,6 +26,7 @@ from tests.adapters.watches.targets import (
     watch_threads,
     watching,
 )
+from tests.narrowing import assert_parts
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.scripted import Answer, failure, scale

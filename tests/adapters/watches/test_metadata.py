@@ -12,14 +12,13 @@ from tests.adapters.watches.targets import (
     SLOW,
     WEB,
     Watch,
-    assert_parts,
     await_scale,
     has_count,
     scale_of,
     target,
     watching,
 )
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually, soon
 from tests.worlds.cluster.clusters import crew_served

@@ -11,7 +11,6 @@ from autoscaler.core.observation import Scale
 from autoscaler.kubernetes import Api
 from tests.adapters.watches.targets import (
     WEB,
-    assert_parts,
     await_scale,
     has_count,
     names,
@@ -20,6 +19,7 @@ from tests.adapters.watches.targets import (
     watch_threads,
     watching,
 )
+from tests.narrowing import assert_parts
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import crew_served, fresh_namespace

@@ -22,14 +22,13 @@ from tests.adapters.watches.targets import (
     TILL,
     WEB,
     Watch,
-    assert_parts,
     await_count,
     await_scale,
     scale_of,
     target,
     watching,
 )
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import fresh_namespace
 from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
@@ -67,7 +66,7 @@ def is_blocked(watched: WatchedCluster, namespace: str = "shop") -> bool:
     watch = instance(Reflector, watched._autoscaler_watches.find(namespace))
     confirmed_at: str | None = watch.confirmed_at
     seen = watched.cached_scale(namespace, WEB)
-    return isinstance(seen, ReadFailure) and (confirmed_at or "none") in seen.message
+    return confirmed_at is not None and confirmed_at in getattr(seen, "message", "")
 
 
 @pytest.mark.parametrize("refusal", [FORBIDDEN, UNKNOWN], ids=["403", "404"])

@@ -13,7 +13,6 @@ from autoscaler.kubernetes import Api, Scales, WatchedCluster, list_pods
 from tests.adapters.watches.targets import (
     QUICK,
     WEB,
-    assert_parts,
     await_pods,
     await_scale,
     deployment_ref,
@@ -24,7 +23,7 @@ from tests.adapters.watches.targets import (
     watch_threads,
     watching,
 )
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
 from tests.worlds.cluster.clusters import fresh_namespace

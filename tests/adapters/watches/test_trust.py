@@ -17,7 +17,6 @@ from tests.adapters.watches.targets import (
     SLOW,
     WEB,
     Watch,
-    assert_parts,
     await_count,
     await_pods,
     await_scale,
@@ -27,7 +26,7 @@ from tests.adapters.watches.targets import (
     target,
     watching,
 )
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.others import autoscaler
