@@ -24,9 +24,9 @@ def texts(pattern: str, length: int) -> Iterator[str]:
     chance = random.Random(pattern)  # noqa: S311 - no secret
     tree = _parser.parse(pattern)
     samples = {_sample(tree, chance) for _ in range(12)}
-    starts = sorted({one[:end] for one in samples for end in range(len(one) + 1)}, key=len)
+    starts = sorted({sample[:end] for sample in samples for end in range(len(sample) + 1)}, key=len)
     alphabet = sorted(set("".join(samples)) | set(_characters(tree)))
-    alphabet += [f"\\{one}" for one in "\"'" if one in alphabet]
+    alphabet += [f"\\{item}" for item in "\"'" if item in alphabet]
     pumps = [
         *_some(alphabet, chance, _MOST_PUMPS * 2 // 3),
         *_some(starts[1:], chance, _MOST_PUMPS),
@@ -90,15 +90,15 @@ def _characters(tree: Any) -> Iterator[str]:
         elif kind is op.IN:
             yield from _of_a_class(value)
         elif kind is op.BRANCH:
-            for one in value[1]:
-                yield from _characters(one)
+            for text in value[1]:
+                yield from _characters(text)
         elif kind is op.SUBPATTERN:
             yield from _characters(value[3])
         elif kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}:
             yield from _characters(value[2])
 
 
-def pattern_of(one: re.Pattern[Any]) -> str:
+def pattern_of(pattern: re.Pattern[Any]) -> str:
     """Return the source of a pattern, one of bytes as text."""
-    source = one.pattern
+    source = pattern.pattern
     return source if isinstance(source, str) else source.decode("latin-1")

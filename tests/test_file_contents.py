@@ -27,7 +27,9 @@ def test_nothing_is_left_of_one_that_cannot_be_replaced(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_output(file, b"after")
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("a.yaml", b"before")]
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
+        ("a.yaml", b"before")
+    ]
 
 
 def test_an_output_replaces_a_regular_file_and_keeps_its_mode(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_window_is_open_between_its_start_and_its_end(
     schedule: Schedule, now: str, until: str | None
 ) -> None:
     """A window is open from an instant of its start to the next of its end, and says until when."""
-    texts = [one.until_text for one in open_windows([schedule], at(now))]
+    texts = [window.until_text for window in open_windows([schedule], at(now))]
     assert texts == ([] if until is None else [until])
 
 
@@ -236,8 +236,8 @@ def test_more_expressions_than_are_remembered() -> None:
     begin = int(at("2026-10-23T00:00"))
     many = [window(f"{minute} 8 * * *", f"{minute} 18 * * *") for minute in range(4)]
     for now in range(begin, begin + 2 * 86400, 3600 * 5):
-        expected = [one for one in many if open_windows([one], now)]
-        assert [one.schedule for one in open_windows(many, now)] == expected
+        expected = [window for window in many if open_windows([window], now)]
+        assert [window.schedule for window in open_windows(many, now)] == expected
     read = schedules._cron.cache_info().misses
     open_windows(many, now + 60)
     assert schedules._cron.cache_info().misses == read
@@ -289,7 +289,7 @@ def test_whether_starts_and_ends_alternate() -> None:
 @pytest.mark.parametrize("times", ALTERNATING)
 def test_alternating_windows_are_open_as_those_of_keda(times: tuple[str, str]) -> None:
     """KEDA's window is open while its next end comes before its next start."""
-    start, end = (Cron(one, ZoneInfo("UTC")) for one in times)
+    start, end = (Cron(time, ZoneInfo("UTC")) for time in times)
     window = Schedule("a", *times, "UTC", min_replicas=1)
     begin = at("2026-01-01T00:00", "UTC")
     for hours in range(0, 366 * 24, 17):

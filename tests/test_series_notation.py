@@ -87,7 +87,7 @@ def expected_at(text: str, instants: range) -> list[dict[str, object]]:
         if value is not None and math.isnan(value):
             expr, expected = "count(m != m)", 1.0
         of_m = [] if expected is None else [{"labels": "m" if expr == "m" else "{}"}]
-        samples = [{**one, "value": expected} for one in of_m]
+        samples = [{**item, "value": expected} for item in of_m]
         tests.append({"expr": expr, "eval_time": f"{instant}s", "exp_samples": samples})
     return tests
 

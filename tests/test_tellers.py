@@ -237,8 +237,8 @@ def check_many(results: Sequence[SyncResult]) -> None:
 def unlike(results: Sequence[SyncResult]) -> list[SyncResult]:
     """Return the results as those of targets with names of their own."""
     return [
-        replace(one, target=replace(one.target, namespace=f"n{number}"))
-        for number, one in enumerate(results)
+        replace(result, target=replace(result.target, namespace=f"n{number}"))
+        for number, result in enumerate(results)
     ]
 
 
@@ -303,8 +303,8 @@ def test_the_filters_choose_by_the_same_facts(tmp_path: Path) -> None:
     """Each filter of the fleet finds the targets of its state, or at their maximum."""
     several = unlike([result for _, result in zip(range(400), played_ticks(), strict=False)])
     classified = [result.classified() for result in several]
-    counts = Counter(one.state for one in classified)
-    at_maximum = sum(Mark.AT_MAXIMUM in one.marks for one in classified)
+    counts = Counter(target.state for target in classified)
+    at_maximum = sum(Mark.AT_MAXIMUM in target.marks for target in classified)
     assert at_maximum
     views = views_of(tmp_path, several)
     sums = fleet(views, BASE)

@@ -107,7 +107,7 @@ OF_ANNOTATIONS = {"pause.by", "pause.until"}
 
 def configured(**given: Any) -> Target:
     """Return a target with extensions, of which schedules are one."""
-    given = {name: (one,) if name == "schedules" else one for name, one in given.items()}
+    given = {name: (value,) if name == "schedules" else value for name, value in given.items()}
     return Target("shop", spec(QUEUE), (Query("q"),), extensions=Extensions(**given))
 
 
@@ -152,7 +152,7 @@ def test_whoever_tells_the_configuration_tells_each_field(path: str, tmp_path: P
     assert as_written(before) != as_written(after)
     assert page_of(before) != page_of(after)
     config = loaded(tmp_path, "prometheus: {url: http://prometheus}\ntargets: []\n")
-    old, new = (config.model_copy(update={"targets": (one,)}) for one in (before, after))
+    old, new = (config.model_copy(update={"targets": (pool,)}) for pool in (before, after))
     (fields,) = compare(old, new).changed.values()
     assert all(KEYS[path.partition(".")[0]] in field.path for field in fields)
     assert differences(replace(ENTRY, target=before), replace(ENTRY, target=after))

@@ -41,7 +41,7 @@ def ours(folder: Path, chosen: Sequence[Workload]) -> list[HorizontalPodAutoscal
     prometheus = SimpleNamespace(url="http://127.0.0.1:9090")
     bed = SimpleNamespace(prometheus=prometheus, folder=folder, kubeconfig=folder / "kubeconfig")
     bed.kubeconfig.touch()
-    targets = [one.target for one in chosen]
+    targets = [workload.target for workload in chosen]
     file = daemon.write_targets(cast("Bed", bed), Settings(15), queries(), targets)
     return [target.spec for target in load(file).targets]
 
@@ -58,7 +58,7 @@ def test_both_sides_differ_only_in_what_is_planted(tmp_path: Path) -> None:
     chosen = chosen_by(parse(["--planted", "--seed", "1"]))
     specs = ours(tmp_path, chosen)
     pairs = zip(chosen, specs, strict=True)
-    assert {one.name for one, spec in pairs if theirs(tmp_path, one) != spec} == set(PLANTED)
+    assert {pair.name for pair, spec in pairs if theirs(tmp_path, pair) != spec} == set(PLANTED)
     assert {metric.type for spec in specs for metric in spec.metrics} == SOURCES.keys()
 
 
@@ -89,13 +89,13 @@ def test_a_short_run() -> None:
     if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.agreement` builds it")
     at_once = {"scaleDown": {"stabilizationWindowSeconds": 0}}
-    chosen = [replace(one, behavior=at_once) for one in workloads(1)]
+    chosen = [replace(workload, behavior=at_once) for workload in workloads(1)]
     with if_available(), at_work(print, chosen, period=1) as stage:
 
         def compared() -> bool:
             measures.let_pass(1.0, stage.check)
             targets = stage.agreement(0.0)["targets"]
-            return all(one["comparedSeconds"] > 0 for one in targets)
+            return all(target["comparedSeconds"] > 0 for target in targets)
 
         wait_until("all are compared", compared, timeout=180)
         lines = list(summary(stage.agreement(0.0)))

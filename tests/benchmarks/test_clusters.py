@@ -24,30 +24,30 @@ def rest(cpu: float = 0.1, of_targets: float = 0.0) -> Rest:
     return {START: 1.0, CPU: cpu, RESIDENT: 100.0, OF_TARGETS: of_targets, WATCHES: 1.0}
 
 
-def results(one: Rest, many: Rest) -> Results:
-    return {(1, False): [one], (SMALL.clusters, False): [many]}
+def results(first: Rest, many: Rest) -> Results:
+    return {(1, False): [first], (SMALL.clusters, False): [many]}
 
 
 def missed(found: Results) -> list[str]:
     bounds = clusters.bounds_of(found, SMALL)
-    return [one.what.partition(",")[0] for one in bounds if one.is_missed]
+    return [bound.what.partition(",")[0] for bound in bounds if bound.is_missed]
 
 
 def test_one_and_many_are_measured() -> None:
     required_program("prometheus")
     found = clusters.run(SMALL, print)
     assert list(found) == [(1, False), (3, False), (1, True), (3, True)]
-    for (_, elects), (one,) in found.items():
-        assert one[OF_TARGETS] == 0
-        assert elects or one[LEASES] == 0
-        assert min(one[START], one[RESIDENT]) > 0
+    for (_, elects), (number,) in found.items():
+        assert number[OF_TARGETS] == 0
+        assert elects or number[LEASES] == 0
+        assert min(number[START], number[RESIDENT]) > 0
     threads = [found[count, False][0]["threads"] for count in (1, 3)]
     assert threads[0] < threads[1]
     assert "| 3 clusters, leaderElection |" in clusters.text(found, SMALL)
 
 
 @pytest.mark.parametrize(
-    ("one", "many", "bounds"),
+    ("first", "many", "bounds"),
     [
         (rest(), rest(), []),
         (rest(), rest(cpu=0.14), ["CPU"]),
@@ -56,8 +56,8 @@ def test_one_and_many_are_measured() -> None:
         (rest(cpu=0.0), rest(), ["CPU"]),
     ],
 )
-def test_the_bounds(one: Rest, many: Rest, bounds: list[str]) -> None:
-    assert missed(results(one, many)) == bounds
+def test_the_bounds(first: Rest, many: Rest, bounds: list[str]) -> None:
+    assert missed(results(first, many)) == bounds
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ def config(folder: Path, name: str, average: str = "10", *workloads: str, **more
         "syncPeriod": f"{PERIOD}s",
         "queries": {"load": "sum(load)"},
         "targets": [
-            target("shop", one, external("load", average), **rules) for one in workloads or ("web",)
+            target("shop", workload, external("load", average), **rules)
+            for workload in workloads or ("web",)
         ],
     }
     return write_config(folder / name, document)

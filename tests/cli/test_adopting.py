@@ -62,7 +62,7 @@ class Bed:
     def there(self) -> list[str]:
         """Return the names of the HPAs."""
         items = self.world.api.get(others.path_of(self.world.namespace))["items"]
-        return sorted(one["metadata"]["name"] for one in items)
+        return sorted(document["metadata"]["name"] for document in items)
 
     def decided(self, name: str, count: int, **labels: str) -> None:
         """Let an HPA want a count; make it if it is not there, with labels."""
@@ -290,7 +290,7 @@ def test_two_at_once_come_to_the_same_end(run: Callable[..., Bed]) -> None:
             both = [
                 pool.submit(adopt, [f"{bed.world.namespace}/a"], place, wishes) for _ in range(2)
             ]
-        assert [one.result() for one in both] == [0, 0]
+        assert [item.result() for item in both] == [0, 0]
         assert bed.there() == there
     assert bed.world.api.get(path)["spec"] == spec
     assert bed.world.changes("a") == 1

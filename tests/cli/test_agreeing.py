@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     bad = [stretch(0, 800), stretch(2000, 60, WITHIN)]
     bad += [stretch(1000 + 200 * n, 100 - 10 * n, DIFFERENT) for n in range(4)]
     good = ("shop/Deployment/good", stretch(0, 5000))
-    kept(tmp_path, good, *((BAD_KEY, one) for one in bad))
+    kept(tmp_path, good, *((BAD_KEY, metric) for metric in bad))
     return tmp_path
 
 
@@ -98,7 +98,7 @@ def test_of_one_all_is_told(folder: Path) -> None:
         code, out, _ = ran("--url", url, "shop/bad")
     assert code == 1
     begins = [line.split(",")[0].strip() for line in out.splitlines() if ", for " in line]
-    assert [one[11:19] for one in begins] == ["01:16:40", "01:20:00", "01:23:20", "01:26:40"]
+    assert [begin[11:19] for begin in begins] == ["01:16:40", "01:20:00", "01:23:20", "01:26:40"]
 
 
 def test_a_target_that_is_ready_is_success(folder: Path) -> None:
@@ -114,7 +114,7 @@ def test_json_has_everything(folder: Path) -> None:
         code, out, _ = ran("--url", url, "-o", "json")
     told = json.loads(out)
     assert (code, told["live"], told["shadow"]) == (1, 1, 2)
-    (bad,) = [one for one in told["targets"] if one["verdict"] == "differs"]
+    (bad,) = [number for number in told["targets"] if number["verdict"] == "differs"]
     assert len(bad["disagreements"]) == 4
 
 

@@ -110,10 +110,10 @@ def test_values_that_do_not_count(tmp_path: Path, prometheus_server: PrometheusS
     assert (code, len(warnings)) == (0, 3)
     assert out.count(": finds no value that counts\n") == 3
     assert "finds nothing" not in out
-    assert all("warning: " in one for one in warnings)
+    assert all("warning: " in warning for warning in warnings)
     code, _, errors = asked(file, strict=True)
     assert code == 2
-    assert any("{} is inf, not a number" in one for one in errors)
+    assert any("{} is inf, not a number" in error for error in errors)
 
 
 def test_a_built_in_query_is_empty(tmp_path: Path, prometheus_server: PrometheusServer) -> None:
@@ -179,7 +179,7 @@ def test_a_query_in_an_included_file(tmp_path: Path, prometheus_server: Promethe
 
 def test_a_server_that_does_not_answer_is_told_once(tmp_path: Path) -> None:
     """The reason is told once, most queries are not even asked; exit code 1."""
-    queries = {f"q{one}": f"vector({one})" for one in range(30)}
+    queries = {f"q{number}": f"vector({number})" for number in range(30)}
     file = write(tmp_path, f"http://127.0.0.1:{free_port()}", queries, external("q0"))
     code, out, (first, count) = asked(file)
     assert (code, out) == (1, f"{file}: valid, 1 target\n")
@@ -235,7 +235,9 @@ def test_warnings_are_bounded(tmp_path: Path, slow_server: tuple[str, threading.
     """Of very many metrics that find nothing some are told."""
     url, go_on = slow_server
     go_on.set()
-    file = write(tmp_path, url, {"q": "1"}, *[external("q", queue=f"q{one}") for one in range(50)])
+    file = write(
+        tmp_path, url, {"q": "1"}, *[external("q", queue=f"q{number}") for number in range(50)]
+    )
     code, out, (*warnings, last) = asked(file)
     assert (code, len(warnings)) == (0, 20)
     assert "  and 47 more metrics\n" in out

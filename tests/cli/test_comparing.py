@@ -19,8 +19,8 @@ def both(tmp_path: Path) -> Configs:
     return config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
 
 
-def compared(one: Path, other: Path, csv: Path, *more: str) -> tuple[int, str, str]:
-    return ran("replay", "-c", str(one), "-c", str(other), "--csv", str(csv), *more)
+def compared(path: Path, other: Path, csv: Path, *more: str) -> tuple[int, str, str]:
+    return ran("replay", "-c", str(path), "-c", str(other), "--csv", str(csv), *more)
 
 
 def test_which_is_better_is_told_by_days(both: Configs, tmp_path: Path) -> None:
@@ -28,13 +28,13 @@ def test_which_is_better_is_told_by_days(both: Configs, tmp_path: Path) -> None:
 
     The demand is counted in pods of the first: against its own pods the second would be no better.
     """
-    one, other = both
-    code, out, err = compared(one, other, samples(tmp_path, 7, wave))
+    first, other = both
+    code, out, err = compared(first, other, samples(tmp_path, 7, wave))
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "2026-01-01T00:00:00Z to 2026-01-08T00:00:00Z, 7 d 0 h"
-    assert lines[1].startswith(f"the demand is counted in pods of {one}: ")
-    assert lines[2:5] == ["", f"{one} -> {other}", "  shop/Deployment/web"]
+    assert lines[1].startswith(f"the demand is counted in pods of {first}: ")
+    assert lines[2:5] == ["", f"{first} -> {other}", "  shop/Deployment/web"]
     rows = {re.split(r"  +", line.strip())[0]: line for line in lines[5:]}
     for measure, numbers in (
         ("missing pod-hours", r" +[\d.]+ -> +[\d.]+ +-[\d.]+  better"),
@@ -44,11 +44,11 @@ def test_which_is_better_is_told_by_days(both: Configs, tmp_path: Path) -> None:
 
 
 def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
-    one = config(tmp_path, "a.yaml", "10", "web", "api")
+    config_file = config(tmp_path, "a.yaml", "10", "web", "api")
     other, report = config(tmp_path, "b.yaml", "8", "web", "api"), tmp_path / "report.html"
-    out = compared(one, other, samples(tmp_path, 7, wave), "--report", str(report))[1]
+    out = compared(config_file, other, samples(tmp_path, 7, wave), "--report", str(report))[1]
     tables = re.findall(r"<caption>(.*?)</caption>(.*?)</table>", report.read_text(), re.DOTALL)
-    title, told = f"{one} -&gt; {other}", ", by days and their sign test"
+    title, told = f"{config_file} -&gt; {other}", ", by days and their sign test"
     captions = [f"{title}, all targets{told}", *[f"{title}{told}"] * 2]
     assert [caption for caption, _ in tables] == captions
     for _, table in tables:
@@ -67,11 +67,11 @@ def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
 
 
 def test_one_day_is_not_sure(both: Configs, tmp_path: Path) -> None:
-    one, other = both
+    first, other = both
     file = samples(tmp_path, 1, wave)
     told = r"replica-hours .* worse   one day: not sure$"
-    assert re.search(told, compared(one, other, file)[1], re.MULTILINE)
-    assert not re.search("better|worse|not sure", compared(one, one, file)[1])
+    assert re.search(told, compared(first, other, file)[1], re.MULTILINE)
+    assert not re.search("better|worse|not sure", compared(first, first, file)[1])
 
 
 def test_where_nothing_was_scored_no_demand_is_compared(both: Configs, tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
     assert found["notInAll"] == {"shop/Deployment/old": [str(first)]}
     (pair,) = found["comparisons"]
     assert pair["targets"].keys() == {"shop/Deployment/api", "shop/Deployment/web"}
-    totals = {one["measure"]: one["first"] for one in pair["allTargets"]}
-    each = [one for target in pair["targets"].values() for one in target]
-    parts = [one["first"] for one in each if one["measure"] == "replicaHours"]
+    totals = {item["measure"]: item["first"] for item in pair["allTargets"]}
+    each = [text for target in pair["targets"].values() for text in target]
+    parts = [item["first"] for item in each if item["measure"] == "replicaHours"]
     assert totals["replicaHours"] == sum(parts)
 
 
@@ -112,17 +112,17 @@ def test_a_time_that_counts_from_now_is_one_for_all(both: Configs, tmp_path: Pat
 
 
 def test_the_former_name_does_the_same(both: Configs, tmp_path: Path) -> None:
-    one, other = both
+    first, other = both
     file = samples(tmp_path, 1, wave)
-    former = ran("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
-    assert former == compared(one, other, file)
+    former = ran("compare", "-c", str(first), "-c", str(other), "--csv", str(file))
+    assert former == compared(first, other, file)
     assert "compare" not in ran("--help")[1]
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
-    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8", "api")
+    first, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8", "api")
     file = samples(tmp_path, 1, wave)
-    told = compared(one, other, file)
+    told = compared(first, other, file)
     assert told == (1, "", "the configurations have no target in common\n")
-    code, _, err = compared(one, one, file, "--report", str(file))
+    code, _, err = compared(first, first, file, "--report", str(file))
     assert (code, err) == (2, f"{file} is there already; --force writes over it\n")

@@ -82,7 +82,7 @@ def test_exit_codes(tmp_path: Path) -> None:
     assert imported(tmp_path, "apiVersion: v1\nkind: Service\n").code == 3
     missing = run([tmp_path / "0.yaml", tmp_path / "none.yaml"], tmp_path / "o.yaml")
     assert missing.code == 1
-    (unread,) = (one for one in missing.report["sources"] if "kind" not in one)
+    (unread,) = (source for source in missing.report["sources"] if "kind" not in source)
     assert (unread["file"], unread["why"]) == (f"{tmp_path}/none.yaml", "there is no such file")
 
 
@@ -101,7 +101,7 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     code, _, error = ran("import", str(tmp_path / "hpa.yaml"), "-o", str(tmp_path / "out.yaml"))
     assert code == 1
     assert error == f"{tmp_path}/out.yaml cannot be written: it is a folder, not a file\n"
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["hpa.yaml", "out.yaml"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["hpa.yaml", "out.yaml"]
 
 
 def test_a_folder(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_folder(tmp_path: Path) -> None:
         named = yaml.safe_load(WEB.replace("web", path.stem.strip(".")))
         path.write_text(json.dumps(named) if path.suffix == ".json" else yaml.safe_dump(named))
     done = run([folder], tmp_path / "o.yaml")
-    names = [one["scaleTargetRef"]["name"] for one in done.document["targets"]]
+    names = [target["scaleTargetRef"]["name"] for target in done.document["targets"]]
     assert (done.code, names) == (0, ["b", "z"])
 
 
@@ -137,7 +137,7 @@ def test_what_is_unrelated_in_a_folder_is_left_alone(tmp_path: Path, text: bytes
     (folder / "other.yaml").write_bytes(text)
     done = run([folder], tmp_path / "o.yaml")
     assert (done.code, len(done.config.targets)) == (0, 1)
-    assert [one["outcome"] for one in done.report["sources"]].count("other") == 1
+    assert [source["outcome"] for source in done.report["sources"]].count("other") == 1
     (folder / "other.yaml").write_bytes(b"# a ScaledObject\n" + text)
     marked = run([folder], tmp_path / "o.yaml")
     named = run([folder / "hpa.yaml", folder / "other.yaml"], tmp_path / "o.yaml")

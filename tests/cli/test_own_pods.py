@@ -46,7 +46,7 @@ def test_own_pods(kind: str, name: str, own: list[str], foreign: list[str]) -> N
         "shop", replace(spec(), scale_target_ref=ScaleTargetRef("apps/v1", kind, name)), ()
     )
     fits = re.compile(pods_of(target)).fullmatch
-    assert [one for one in (*own, *foreign) if fits(one)] == own
+    assert [text for text in (*own, *foreign) if fits(text)] == own
 
 
 def test_a_query_whose_labels_need_quotes_is_asked_as_it_is() -> None:
@@ -70,9 +70,11 @@ def totals(*pods: tuple[str, list[float]], warnings: tuple[str, ...] = ()) -> li
     made = totals_of(TARGET, 0, GRID, Matrix(series, warnings))
     recorded = [
         RecordedSeries(
-            one.labels, [GRID.instant(at) for run in one.runs for at in _of(run)], one.values
+            series.labels,
+            [GRID.instant(at) for run in series.runs for at in _of(run)],
+            series.values,
         )
-        for one in made.series
+        for series in made.series
     ]
     chunk = AnswerChunk(GRID.instant(100), GRID.instant(103), recorded, made.warnings)
     kept = kept_totals(answers_from([chunk], 15.0))

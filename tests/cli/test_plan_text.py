@@ -32,7 +32,7 @@ def planned(answers: Answers, *targets: Target, away: str = "") -> list[str]:
     Where the API server is ``away`` nothing is known of their scales.
     """
     targets = targets or (external("shop", "a"),)
-    names = [one.spec.scale_target_ref.name for one in targets]
+    names = [target.spec.scale_target_ref.name for target in targets]
     scales: dict[str, Scale | ReadFailure] = {
         f"shop/{name}": ReadFailure(away) if away else Scale(2, 2, f"app={name}") for name in names
     }

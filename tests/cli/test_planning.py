@@ -62,7 +62,7 @@ def test_a_server_that_is_away_is_waited_for_aloud(tmp_path: Path) -> None:
     first, *rest = ran.stderr.splitlines()
     assert first.startswith("note: decides like a daemon that has just started")
     assert rest == [f"note: {away}; it is tried again"]
-    assert [one["scale"] for one in json.loads(ran.stdout)] == [{"error": away}] * 2
+    assert [number["scale"] for number in json.loads(ran.stdout)] == [{"error": away}] * 2
 
 
 def test_servers_that_are_not_there_are_given_up_after_a_second(
@@ -209,7 +209,7 @@ def test_a_plan_says_what_there_is_where_a_query_found_no_series(
     found = "there are no series redy"
     out = capsys.readouterr().out
     if how == "as_json":
-        assert [one.get("noSeries") for one in json.loads(out)] == [None, [found]]
+        assert [number.get("noSeries") for number in json.loads(out)] == [None, [found]]
     else:
         before, _, after = out.partition("shop/Deployment/b")
         assert found not in before
@@ -302,7 +302,11 @@ def test_an_own_query_has_no_name_that_another_of_the_same_promql_has(tmp_path: 
     }
     config = load(write_config(tmp_path / "a.yaml", document))
     (sources,) = query_sources(config).values()
-    assert [one.name for one in sources] == ["its own query", "queries.waiting", "its own query"]
-    places = {one.key: one.place.path for one in queries_of(config)}
+    assert [source.name for source in sources] == [
+        "its own query",
+        "queries.waiting",
+        "its own query",
+    ]
+    places = {text.key: text.place.path for text in queries_of(config)}
     assert places[QueryKey("a", "sum(w)")] == "queries.waiting"
     assert places[QueryKey("b", "sum(w)")] == "targets[0].metrics[0].external.metric.query"

@@ -188,8 +188,8 @@ def requests_of(server: PrometheusServer) -> int:
 def values(answers: Answers, *instants: float) -> list[list[float]]:
     """Return the values at some instants, in order."""
     found = [answers(instant) for instant in instants]
-    assert all(isinstance(one, QueryResult) for one in found), found
-    return [sorted(each.value for each in one.series) for one in found]  # type: ignore[union-attr]  # as asserted
+    assert all(isinstance(text, QueryResult) for text in found), found
+    return [sorted(each.value for each in text.series) for text in found]  # type: ignore[union-attr]  # as asserted
 
 
 # -- the same as a live sync reads ---------------------------------------------------------------
@@ -204,9 +204,9 @@ def test_answers_are_those_of_instant_queries(asking: Asking, promql: str) -> No
             at = TIME.instant(number)
             live = answered(query(reader, promql, at=at))
             replayed = instance(QueryResult, answers(at))
-            assert {str(one.labels): (one.value, one.timestamp) for one in replayed.series} == {
-                str(one.labels): (one.value, one.timestamp) for one in live.series
-            }
+            assert {
+                str(series.labels): (series.value, series.timestamp) for series in replayed.series
+            } == {str(series.labels): (series.value, series.timestamp) for series in live.series}
     assert answers(TIME.end + STEP) == QueryResult(())
 
 
@@ -233,7 +233,7 @@ def test_totals_are_what_syncs_read_of_the_targets_pods(asking: Asking, metric: 
             at = TIME.instant(number)
             live = answered(query(reader, target.queries[0].promql, at=at))
             found = read(target.spec.metrics[0], target.queries[0], live, "shop", pods, at)
-            milli = sum(one.milli for one in instance(PodSamples, found).samples.values())
+            milli = sum(sample.milli for sample in instance(PodSamples, found).samples.values())
             assert totals(at) == Total(milli / 1000, 2)
 
 
@@ -284,7 +284,7 @@ def test_a_second_run_asks_nothing(server: PrometheusServer, tmp_path: Path) -> 
 
 def test_without_a_cache_nothing_is_kept(asking: Asking) -> None:
     data, _ = asking.data(external("q", "depth"))
-    parts = [part for one in data.fetched.values() for part in one.parts]
+    parts = [part for result in data.fetched.values() for part in result.parts]
     files = [part.file for part in parts if isinstance(part, StoredPart)]
     assert files
     assert all(file.exists() for file in files)
@@ -298,7 +298,7 @@ def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: Exit
     with ScriptedServer(whole) as server:
         asking = Asking(tmp_path, server.url, stack)
         data, _ = asking.data(external("q", "depth"), cache=cache, time=time)
-        (fetched,) = [one for (key, _), one in data.fetched.items() if key.promql == "depth"]
+        (fetched,) = [value for (key, _), value in data.fetched.items() if key.promql == "depth"]
     kept = [part for part in fetched.parts if str(cache) in str(part[2])]
     grid = fetched.key.grid
     assert grid.instant(kept[-1].end) == pytest.approx(now - LATE_SECONDS, abs=2 * STEP)
@@ -313,7 +313,7 @@ def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> N
         pytest.raises(CommandError, match=r"incomplete answers for .* a store is away"),
     ):
         Asking(tmp_path, server.url, stack).data(external("q", "other"), cache=cache)
-    assert not any("other" in one.read_text("latin-1") for one in cache.glob("*/*.range"))
+    assert not any("other" in file.read_text("latin-1") for file in cache.glob("*/*.range"))
 
 
 def test_a_damaged_file_is_asked_again(asking: Asking, tmp_path: Path) -> None:
@@ -400,11 +400,11 @@ def test_series_that_are_left_out_make_no_difference(
     whole = [MatrixSeries(labels, [(0, 1)], array("d", [of])) for labels, of in unlike.values()]
     few = selected(metric, Query("q"), Matrix(whole)).series
     readings = [
-        read(metric, Query("q"), QueryResult(_instant(one)), "shop", (), 0.0)
-        for one in (whole, few)
+        read(metric, Query("q"), QueryResult(_instant(series)), "shop", (), 0.0)
+        for series in (whole, few)
     ]
-    if not all(isinstance(one, Values) for one in readings):
-        kinds = [one.kind for one in readings if isinstance(one, Gap)]
+    if not all(isinstance(difference, Values) for difference in readings):
+        kinds = [difference.kind for difference in readings if isinstance(difference, Gap)]
         assert len(kinds) == 2
         assert kinds[0] == kinds[1]
     else:
@@ -412,7 +412,7 @@ def test_series_that_are_left_out_make_no_difference(
 
 
 def _instant(series: Sequence[MatrixSeries]) -> list[Series]:
-    return [Series(one.labels, one.values[0], 0.0) for one in series]
+    return [Series(item.labels, item.values[0], 0.0) for item in series]
 
 
 # -- what is odd ---------------------------------------------------------------------------------
@@ -434,13 +434,13 @@ vector(3) | -
 @pytest.mark.parametrize(("promql", "sentence"), rows(ODD))
 def test_what_is_odd_about_a_query_is_told(asking: Asking, promql: str, sentence: str) -> None:
     data, _ = asking.data(external("q", promql), external("good", "vector(scalar(depth))"))
-    told = [one for one in data.told if one.startswith(NAMED)]
+    told = [text for text in data.told if text.startswith(NAMED)]
     assert len(told) == (sentence != "-")
     if told:
         assert re.match(sentence, told[0].removeprefix(NAMED)) or re.search(sentence, told[0])
 
 
-EACH_DEPTH = [external(one, f'depth{{queue="{one}"}}') for one in "abc"]
+EACH_DEPTH = [external(metric, f'depth{{queue="{metric}"}}') for metric in "abc"]
 SEVERAL = f"""
 NaN of pods | .*gives NaN in 100 % of its samples, which are gaps
 the same of several | shop/Deployment/web: a: the query depth.queue="a". has no data from .*
@@ -472,7 +472,7 @@ def test_an_object_metric_needs_one_series_of_its_object(asking: Asking) -> None
             "target": {"type": "Value", "value": "5"},
         }
         data, _ = asking.data({"type": "Object", "object": metric})
-        told.append([one for one in data.told if "exactly one is needed" in one])
+        told.append([text for text in data.told if "exactly one is needed" in text])
     assert told[0] == []
     assert f"gives 2 series at {rfc3339(TIME.begin)}: exactly one is needed" in told[1][0]
 
@@ -520,13 +520,13 @@ def test_a_part_that_is_not_read_is_a_failure_of_its_time(tmp_path: Path, stack:
         asking = Asking(tmp_path, server.url, stack)
         kept: dict[str, Any] = {"cache": tmp_path / "cache", "time": time}
         data, target = asking.data(external("q", "depth"), **kept)
-        assert [round((one - time.begin) / 86_400) for one in days] == [0, 1, 2]
+        assert [round((measures - time.begin) / 86_400) for measures in days] == [0, 1, 2]
         asking.data(external("q", "depth"), **kept)
         assert round((days[3] - time.begin) / 86_400) == 1
     answers = data.reading(target, 0)
     found = [answers(time.begin + day * 86_400) for day in range(3)]
-    (told,) = [one for one in data.told if "could not" in one]
-    assert [type(one) for one in found] == [QueryResult, QueryFailure, QueryResult]
+    (told,) = [text for text in data.told if "could not" in text]
+    assert [type(text) for text in found] == [QueryResult, QueryFailure, QueryResult]
     assert re.fullmatch(
         re.escape(NAMED) + "depth could not be read for 86400 s: Prometheus at .* answered HTTP 500"
         " Internal Server Error: broken",

@@ -109,7 +109,7 @@ def test_a_decision_of_another_day_has_a_date(kept: Path, monkeypatch: pytest.Mo
 def test_a_daemon_gives_the_same_explanation(kept: Path) -> None:
     """Also of the last change, of all since a time, and of what nobody knows."""
     asked = ("--at 01:03", "--last-change", "--since 2h", "-o json", "")
-    of_web = [(0, ["shop/web", *one.split()]) for one in asked]
+    of_web = [(0, ["shop/web", *check.split()]) for check in asked]
     with daemon_of(kept) as url:
         for code, options in (*of_web, (2, ["shop/wbe"]), (1, ["shop/web", "--at", "2025-12-31"])):
             of_file = ran("explain", *options, "--state-directory", str(kept))
@@ -146,7 +146,7 @@ def test_what_is_explained_is_what_was_asked_for(kept: Path) -> None:
     code, out, _ = of_file(kept, "explain shop/web --since 01:01")
     first = [text.split(": ")[0] for text in out.split("\n\n")]
     times_of_day = ("01:00:00", "01:02:00", "01:02:15", "01:10:00")
-    assert (code, first) == (0, [f"{WEB} at {one}" for one in times_of_day])
+    assert (code, first) == (0, [f"{WEB} at {item}" for item in times_of_day])
     # JSON is that of the API, as a list.
     code, out, err = of_file(kept, "explain shop/web --at 2026-01-01T00:03:00Z -o json")
     found = known(explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999))

@@ -39,7 +39,7 @@ def test_the_assumptions_of_the_page_are_valid(tmp_path: Path) -> None:
     path.write_text(text)
     found = read_file(path, "a mapping").model(Assumptions)
     for entries in (found.loads, found.workloads):
-        stated = set().union(*(one.model_fields_set for one in entries))
+        stated = set().union(*(entry.model_fields_set for entry in entries))
         assert stated == set(type(entries[0]).model_fields)
 
 

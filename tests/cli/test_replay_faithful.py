@@ -43,7 +43,9 @@ class _Sampled(SimulatedPorts):
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         answer = instance(QueryResult, super().query(promql, at, deadline))
-        (name,) = (one.workload.name for one in self.targets if f'"{one.workload.name}"' in promql)
+        (name,) = (
+            target.workload.name for target in self.targets if f'"{target.workload.name}"' in promql
+        )
         for series in answer.series:
             labels = {**series.labels, "target": name}
             self.lines.append(sample_line("load", labels, series.value, self.time.now))
@@ -80,20 +82,22 @@ def replayed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
         workloads=tuple(
             WorkloadAssumption.model_validate(
                 {
-                    "target": one.key,
-                    "replicas": one.workload.replicas,
-                    "readyAfter": f"{one.workload.ready_seconds:g}s",
+                    "target": target.key,
+                    "replicas": target.workload.replicas,
+                    "readyAfter": f"{target.workload.ready_seconds:g}s",
                     "requests": {"cpu": "500m"},
                 }
             )
-            for one in targets
+            for target in targets
         )
     )
-    of = [one.rules.target for one in targets]
+    of = [target.rules.target for target in targets]
     time = TimeGrid(BEGIN, BEGIN + HOUR, PERIOD)
     watcher = CountingWatcher(BEGIN, BEGIN + HOUR)
     with prometheus_data(config, of, assumed, time, None) as data:
-        world = World([built(one, Flags(), data, assumed, BEGIN).target for one in of], watcher)
+        world = World(
+            [built(outcome, Flags(), data, assumed, BEGIN).target for outcome in of], watcher
+        )
         for _ in world.run(BEGIN, BEGIN + HOUR):
             pass
     return watcher.counts

@@ -63,21 +63,21 @@ def assuming(folder: Path, text: str) -> tuple[str, Path]:
 def test_a_file_is_the_time_from_its_first_row_to_its_last(config: Path, tmp_path: Path) -> None:
     found = answer("-c", config, "--csv", samples(tmp_path))
     assert (found.begin, found.end) == (BASE, BASE + 3600)
-    assert [one.target for one in found.targets] == [
+    assert [target.target for target in found.targets] == [
         "shop/Deployment/web",
         "shop/Deployment/worker",
     ]
-    one = found.targets[0]
-    assert one.models == {QUEUE: "recorded"}
-    assert one.assumed == (
+    target = found.targets[0]
+    assert target.models == {QUEUE: "recorded"}
+    assert target.assumed == (
         "it begins with 1 replica: how many there were at the begin is not known",
         "a pod is ready 30 s after it is created: nothing says how long",
     )
-    assert max(one.lines.replicas) == 9
-    assert one.ran is None
-    assert one.measures.scored_seconds == 3600
-    assert one.measures.changes == len(one.changes) > 3
-    assert "above target" in one.changes[0].text
+    assert max(target.lines.replicas) == 9
+    assert target.ran is None
+    assert target.measures.scored_seconds == 3600
+    assert target.measures.changes == len(target.changes) > 3
+    assert "above target" in target.changes[0].text
 
 
 @pytest.mark.parametrize("step", [60, 300, 600, 3600])
@@ -88,9 +88,9 @@ def test_a_row_holds_until_the_next_one(config: Path, tmp_path: Path, step: int)
     found = []
     for rows in (sparse, dense):
         file.write_text("\n".join(["t,value", *(f"{BASE + at},{load}" for at, load in rows)]))
-        (one, _) = answer("-c", config, "--csv", file).targets
-        assert one.failed_seconds == 0
-        found.append((one.measures, one.changes))
+        (target, _) = answer("-c", config, "--csv", file).targets
+        assert target.failed_seconds == 0
+        found.append((target.measures, target.changes))
     assert found[0] == found[1]
 
 
@@ -149,10 +149,10 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
     assert {name: told[name] for name in of_demand} == dict.fromkeys(of_demand, "-")
     assert told["replica-hours"] == "1.00"
     assert report.read_text().count('data-label="simulated">-</td>') == len(of_demand)
-    (one,) = answer("-c", config, "--csv", csv, *span).targets
-    assert (one.measures.scored_seconds, one.measures.replica_hours) == (0.0, 1.0)
-    assert (one.measures.tau_under, one.measures.worst_shortage) == (None, None)
-    assert set(one.lines.short) == {None}
+    (target,) = answer("-c", config, "--csv", csv, *span).targets
+    assert (target.measures.scored_seconds, target.measures.replica_hours) == (0.0, 1.0)
+    assert (target.measures.tau_under, target.measures.worst_shortage) == (None, None)
+    assert set(target.lines.short) == {None}
     write_config(
         config, queue_config("http://127.0.0.1:9", "shop", *(f"web{number}" for number in range(7)))
     )
@@ -170,8 +170,8 @@ def test_a_part_of_the_time_of_a_file(config: Path, tmp_path: Path) -> None:
     named = f"{QUEUE}={samples(tmp_path)}"
     found = answer("-c", config, "--csv", named, *span, *assuming(tmp_path, stated))
     assert (found.begin, found.end) == (BASE + 600, BASE + 1200)
-    assert {one.first_replicas for one in found.targets} == {3}
-    assert all(not one.assumed for one in found.targets)
+    assert {target.first_replicas for target in found.targets} == {3}
+    assert all(not target.assumed for target in found.targets)
 
 
 def cpu_config(folder: Path) -> Path:
@@ -200,9 +200,9 @@ def test_averages_are_of_a_number_of_pods(tmp_path: Path) -> None:
     file.write_text("t,value,replicas\n" + rows.replace(",1.0", ",1.0,4"))
     (counted,) = answer("-c", config, "--csv", f"cpu={file}").targets
     # Four pods that use one core each are eight of half a core.
-    for one in (stated, counted):
-        assert one.models == {"cpu": "shared"}
-        assert (one.first_replicas, one.last_replicas) == (4, 8)
+    for assumption in (stated, counted):
+        assert assumption.models == {"cpu": "shared"}
+        assert (assumption.first_replicas, assumption.last_replicas) == (4, 8)
 
 
 def refused(*arguments: object) -> tuple[int, list[str]]:
@@ -259,11 +259,11 @@ def test_a_queue_is_filled_by_a_file_of_its_arrivals(config: Path, tmp_path: Pat
     of_queue = f"metric: {QUEUE}, model: queue, arrivals: 'sum(rate(sent[1m]))', servedPerPod: 20"
     stated = assuming(tmp_path, f"loads: [{{{of_queue}}}]\n")
     options = ("-c", config, "shop/web", *stated, "--csv")
-    (one,) = answer(*options, f"{QUEUE}:arrivals={samples(tmp_path)}").targets
-    assert one.models == {QUEUE: "queue"}
-    assert one.measures.longest_queue
+    (target,) = answer(*options, f"{QUEUE}:arrivals={samples(tmp_path)}").targets
+    assert target.models == {QUEUE: "queue"}
+    assert target.measures.longest_queue
     told = "is a queue: sum(rate(sent[1m])) arrive per second, and a ready pod takes out 20"
-    assert f"{QUEUE} {told}" in one.assumed
+    assert f"{QUEUE} {told}" in target.assumed
     code, said = refused(*options, samples(tmp_path))
     assert (code, said[0].endswith(f"there are: {QUEUE}, {QUEUE}:arrivals")) == (2, True)
 
@@ -295,9 +295,9 @@ def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     timeline = Timeline(spec(external(average("30"))), replicas=2)
     with running(tmp_path) as writer:
         record(writer, timeline, {15 * sync: 30.0 * (2 + sync // 20) for sync in range(80)})
-    (one,) = answer("-c", config, "--from-record", "--since", "2026-01-01T00:00:00Z").targets
-    assert known(one.ran).changes == one.measures.changes == 3
-    assert (one.first_replicas, one.last_replicas) == (2, 5)
+    (target,) = answer("-c", config, "--from-record", "--since", "2026-01-01T00:00:00Z").targets
+    assert known(target.ran).changes == target.measures.changes == 3
+    assert (target.first_replicas, target.last_replicas) == (2, 5)
     of = ("-c", config, "--from-record")
     code, said = refused(*of, "--since", "2025-12-01T00:00:00Z", "--until", "2025-12-02T00:00:00Z")
     assert code == 1
@@ -330,10 +330,10 @@ def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
     document = json.loads(replayed(*arguments)[1])
     Draft202012Validator(schema).validate(document)
     measures = schema["$defs"]["Measures"]["properties"]
-    assert all("description" in one for one in measures.values())
+    assert all("description" in measure for measure in measures.values())
     assert set(document["targets"][0]["measures"]) <= set(measures)
     lines = schema["$defs"]["ReplayedLines"]["properties"]
-    assert all("description" in one for one in lines.values())
+    assert all("description" in line for line in lines.values())
     assert document["targets"][0]["lines"].keys() == lines.keys() >= {"demand", "ready", "short"}
 
 

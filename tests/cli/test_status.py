@@ -52,7 +52,7 @@ def fleet() -> Metrics:
         result_of(target_of("full", maximum=4), values(600)),
         result_of(target_of("gone"), scale=ReadFailure('deployments.apps "gone" not found')),
     )
-    known = [one.target for one in metrics.states.known()]
+    known = [facts.target for facts in metrics.states.known()]
     metrics.states.set_targets([*known, target_of("new")])
     return metrics
 
@@ -118,9 +118,9 @@ def test_a_target_in_shadow_is_no_problem(result: SyncResult, reason: str) -> No
 def test_the_last_line_says_how_far_a_move_has_come(live: int) -> None:
     """Of all targets, failing ones and ones that were not synced yet too, whichever are shown."""
     last = f"{live} of {live + 2} targets moved, 2 in shadow"
-    metrics = metrics_of(shadowed(REFUSED), *(result_of(target_of(one)) for one in "ab"[:live]))
+    metrics = metrics_of(shadowed(REFUSED), *(result_of(target_of(item)) for item in "ab"[:live]))
     new = target_of("new", extensions=Extensions(mode=Mode.SHADOW))
-    metrics.states.set_targets([*(one.target for one in metrics.states.known()), new])
+    metrics.states.set_targets([*(facts.target for facts in metrics.states.known()), new])
     views = views_of(metrics, well())
     assert asked(views)[1].splitlines()[-1] == last
     assert asked(views, "shop/Deployment/web")[1].splitlines()[-1] == last
@@ -159,7 +159,7 @@ def test_a_wide_terminal_has_the_metrics_in_their_column() -> None:
 def test_no_width_breaks_a_word(width: int) -> None:
     """Every word of the widest table is a word of each other one."""
     report = report_of(fleet())
-    whole, lines = (list(lines_for_terminal(report, one)) for one in (1000, width))
+    whole, lines = (list(lines_for_terminal(report, item)) for item in (1000, width))
     words, expected = (
         {word.rstrip(",") for line in some for word in line.split()} - {"TARGETS"}
         for some in (lines, whole)
@@ -200,7 +200,7 @@ AGES = """
 """
 
 
-@pytest.mark.parametrize(("seconds", "text"), [one.split("=") for one in AGES.split()])
+@pytest.mark.parametrize(("seconds", "text"), [row.split("=") for row in AGES.split()])
 def test_ages_are_as_kubectl_writes_them(seconds: str, text: str) -> None:
     """The table of apimachinery's duration.HumanDuration."""
     assert age(float(seconds)) == text
@@ -227,10 +227,10 @@ def test_json_is_what_the_daemon_sent() -> None:
     """Also fields that the table does not show."""
     views = views_of(fleet(), well())
     code, out, _ = asked(views, "-o", "json", "shop/order-worker")
-    (one,) = json.loads(out)
+    (item,) = json.loads(out)
     assert code == 0
-    assert one["metrics"][1]["value"] == 30
-    assert one["lastSync"] == "2027-01-15T08:00:00Z"
+    assert item["metrics"][1]["value"] == 30
+    assert item["lastSync"] == "2027-01-15T08:00:00Z"
 
 
 def test_the_address_is_that_of_the_configuration(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ LEADERS = (
 
 def test_it_tells_who_leads_the_clusters_of_the_targets() -> None:
     """One line for each leader, with the address of its pages; on standard error beside JSON."""
-    clusters = [one.cluster for one in LEADERS]
+    clusters = [leader.cluster for leader in LEADERS]
     known = [result_of(replace(target_of(), cluster=name)) for name in clusters]
     views = views_of(metrics_of(*known), well(), leaders=LEADERS)
     code, out, err = asked(views)
@@ -329,8 +329,8 @@ def test_it_tells_who_leads_the_clusters_of_the_targets() -> None:
         "za: nobody is known to lead",
     ]
     assert (code, err, out.splitlines()[-4:]) == (0, "", lines)
-    one = asked(views, "us/shop/web")[1].splitlines()
-    assert one[one.index("1 target: 1 ok") + 1 :] == [lines[1]]
+    item = asked(views, "us/shop/web")[1].splitlines()
+    assert item[item.index("1 target: 1 ok") + 1 :] == [lines[1]]
     assert asked(views, "-o", "json")[2].splitlines() == lines
 
 

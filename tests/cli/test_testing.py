@@ -51,9 +51,11 @@ def test_a_failure_is_told_with_its_explanation_and_the_timeline(tmp_path: Path)
         f"  {file}:{line}: tests[0].expect[0]: at 1m {key}: replicas: expected 8, got 7",
     ]
     assert f"  {key} at 2026-01-05T00:01:00Z: unchanged (7)" in lines
-    assert any("queries.queue: sum(queue_length)" in one for one in lines)
-    assert any("ratio: 0.9524 (tolerated: 0.9 to 1.1)" in one for one in lines)
-    table = lines[next(n for n, one in enumerate(lines) if one.startswith("    time ")) :]
+    assert any("queries.queue: sum(queue_length)" in splitline for splitline in lines)
+    assert any("ratio: 0.9524 (tolerated: 0.9 to 1.1)" in splitline for splitline in lines)
+    table = lines[
+        next(n for n, splitline in enumerate(lines) if splitline.startswith("    time ")) :
+    ]
     heads = "time reading proposal desired count ready reason"
     assert table[0].split() == heads.split()
     assert table[1].split()[0] == "0s"

@@ -97,14 +97,14 @@ def test_nothing_better_is_told_and_nothing_pasted(tmp_path: Path) -> None:
     out = tuned(tmp_path, 2, *more, of=factors)[1]
     assert out.endswith("none that was tried is preferred to the configuration as it is\n")
     found = json.loads(tuned(tmp_path, 2, *more, "-o", "json", of=factors)[1])
-    (chosen,) = [one for one in found["candidates"] if one["chosen"]]
+    (chosen,) = [number for number in found["candidates"] if number["chosen"]]
     assert (chosen["asItIs"], chosen["front"], chosen["settings"]) == (True, True, {})
 
 
 def test_the_same_seed_finds_the_same_in_any_number_of_processes(tmp_path: Path) -> None:
     def candidates(*more: str) -> object:
         found = json.loads(tuned(tmp_path, 2, "--trials", "20", "-o", "json", *more)[1])
-        return [(one["settings"], one["lastDays"]) for one in found["candidates"]]
+        return [(number["settings"], number["lastDays"]) for number in found["candidates"]]
 
     first = candidates("--processes", "1")
     assert candidates("--processes", "2") == first
@@ -115,8 +115,8 @@ def test_a_bound_of_the_time_short_is_kept(tmp_path: Path) -> None:
     more = ("--trials", "24", "--most-shortage", "1%", "-o", "json")
     factors = {"targetFactors": [0.4, 0.6, 0.7, 0.8, 0.9]}
     tried = json.loads(tuned(tmp_path, 4, *more, of=factors)[1])["candidates"]
-    within = [one for one in tried if one["firstDays"]["tauUnder"] <= 0.01]
-    cheapest = min(within, key=lambda one: one["firstDays"]["replicaHours"])
+    within = [number for number in tried if number["firstDays"]["tauUnder"] <= 0.01]
+    cheapest = min(within, key=lambda number: number["firstDays"]["replicaHours"])
     assert 0 < len(within) < len(tried)
     assert cheapest["chosen"]
 

@@ -38,7 +38,7 @@ def document(keys: str, clusters: str = CLUSTERS) -> str:
 def test_an_entry_for_several_clusters_is_a_target_of_each(tmp_path: Path) -> None:
     """Equal but for the cluster; the key begins with its name, and the file has one place."""
     config = loaded(tmp_path, document("clusters: [us, eu]\n"))
-    assert [one.key for one in config.targets] == [
+    assert [target.key for target in config.targets] == [
         "us/shop/Deployment/web",
         "eu/shop/Deployment/web",
     ]
@@ -70,7 +70,7 @@ def test_without_clusters_nothing_has_a_cluster(tmp_path: Path, clusters: str) -
 def test_the_only_cluster_is_that_of_all_targets(tmp_path: Path) -> None:
     """So that the second one is added before targets name any."""
     config = loaded(tmp_path, document("", "clusters: [{name: eu, context: eu}]\n"))
-    assert [one.key for one in config.targets] == ["eu/shop/Deployment/web"]
+    assert [target.key for target in config.targets] == ["eu/shop/Deployment/web"]
 
 
 def test_what_is_read_for_a_target_has_the_labels_of_its_cluster(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_what_is_read_for_a_target_has_the_labels_of_its_cluster(tmp_path: Path)
     config = loaded(tmp_path, document(f"clusters: [eu, us]\nserver: default\n{RPS}"))
     eu, us = config.targets
     of_eu, of_us = (("cluster", "eu-1"),), (("cluster", "us-1"),)
-    assert [one.series_labels for one in eu.queries] == [of_eu, (), of_eu, of_eu]
-    assert [one.series_labels for one in us.queries] == [of_us, (), of_us, of_us]
+    assert [query.series_labels for query in eu.queries] == [of_eu, (), of_eu, of_eu]
+    assert [query.series_labels for query in us.queries] == [of_us, (), of_us, of_us]
     assert eu.queries[2].promql == us.queries[2].promql
     assert eu.queries[2].promql.startswith("max by (cluster, namespace, pod, container) (rate(")
     assert " on (cluster, namespace, pod, container, id, instance) " in eu.queries[2].promql
@@ -89,7 +89,7 @@ def test_what_is_read_for_a_target_has_the_labels_of_its_cluster(tmp_path: Path)
 def test_a_cluster_has_a_server_that_is_asked_by_default(tmp_path: Path) -> None:
     """A target's own comes first, and `default` is the one at the top."""
     of_each = {
-        keys: [one.queries[0].server for one in loaded(tmp_path, document(keys)).targets]
+        keys: [target.queries[0].server for target in loaded(tmp_path, document(keys)).targets]
         for keys in ("clusters: [eu, us]\n", "cluster: us\nserver: default\n")
     }
     assert list(of_each.values()) == [["", "edge"], [""]]
@@ -98,7 +98,7 @@ def test_a_cluster_has_a_server_that_is_asked_by_default(tmp_path: Path) -> None
 def test_the_connections_are_by_name(tmp_path: Path) -> None:
     """Each has its own rate of writes."""
     connections = loaded(tmp_path, document("cluster: eu\n")).connections
-    rates = {name: one.max_writes_per_second for name, one in connections.items()}
+    rates = {name: connection.max_writes_per_second for name, connection in connections.items()}
     assert rates == {"eu": 50, "us": 100}
 
 
@@ -108,7 +108,7 @@ def test_a_reload_tells_what_changes_of_a_cluster(tmp_path: Path) -> None:
     after = loaded(tmp_path, document("clusters: [eu, us]\n").replace("eu-1", "eu-2"))
     changes = compare(before, after)
     assert changes.added == ("us/shop/Deployment/web",)
-    assert [str(one) for one in changes.settings] == [
+    assert [str(setting) for setting in changes.settings] == [
         "clusters[0].seriesLabels.cluster: eu-1 -> eu-2"
     ]
     assert not changes.at_restart
@@ -242,9 +242,13 @@ def test_what_reads_the_series_of_several_clusters_together_is_told(
 ) -> None:
     """At one Prometheus, where neither `seriesLabels` nor the query tell them apart."""
     config = loaded(tmp_path, document(keys, clusters))
-    found = [one for one in cautions_on(config) if "in one Prometheus together" in one.message]
-    assert [one.path for one in found] == [path] * bool(path)
-    assert all("counts series of eu and us" in one.message and one.line for one in found)
+    found = [
+        problem
+        for problem in cautions_on(config)
+        if "in one Prometheus together" in problem.message
+    ]
+    assert [text.path for text in found] == [path] * bool(path)
+    assert all("counts series of eu and us" in text.message and text.line for text in found)
 
 
 def test_a_target_of_one_cluster_may_read_the_series_of_another(tmp_path: Path) -> None:
@@ -252,7 +256,7 @@ def test_a_target_of_one_cluster_may_read_the_series_of_another(tmp_path: Path) 
     text = document("cluster: eu\n" + metric("sum(q)"), ONE_SERVER)
     entry = text[text.index("-\n  namespace") :].replace("cluster: eu", "cluster: us")
     config = loaded(tmp_path, text + entry.replace("sum(q)", 'sum(q{cluster="us-1"})'))
-    assert [one.path for one in cautions_on(config)] == ["targets[0].metrics[0]"]
+    assert [problem.path for problem in cautions_on(config)] == ["targets[0].metrics[0]"]
 
 
 def test_metrics_know_which_labels_tell_clusters_apart(tmp_path: Path) -> None:

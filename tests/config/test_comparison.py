@@ -250,11 +250,11 @@ def test_where_only_targets_differ_every_setting_is_the_same(
     tmp_path: Path, before: str, after: str, *, targets_only: bool
 ) -> None:
     """A secret of another value is another setting, though it is never shown."""
-    one, other = (
+    first, other = (
         target("").replace("url: ", f"{text}, url: ") if "headers" in text else target(text)
         for text in (before, after)
     )
-    assert only_targets_differ(loaded(tmp_path, one), loaded(tmp_path, other)) is targets_only
+    assert only_targets_differ(loaded(tmp_path, first), loaded(tmp_path, other)) is targets_only
 
 
 # -- written again ---------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def rewritten(folder: Path, file: Path) -> None:
     """Fail unless the targets of a file, written into another one, are the same."""
     config, document = load(file), yaml.safe_load(file.read_text())
     kept = {key: document[key] for key in ("prometheus", "clusters") if key in document}
-    kept["targets"] = [as_written(one) for one in config.targets]
+    kept["targets"] = [as_written(text) for text in config.targets]
     again = loaded(folder, yaml.safe_dump(kept))
     assert again.targets == config.targets
 

@@ -14,7 +14,7 @@ FORMS = """
 """
 
 
-@pytest.mark.parametrize(("text", "seconds"), [one.split("=") for one in FORMS.split()])
+@pytest.mark.parametrize(("text", "seconds"), [row.split("=") for row in FORMS.split()])
 def test_the_forms_of_prometheus_and_go_are_read(text: str, seconds: str) -> None:
     assert durations.seconds_of(text) == float(seconds)
     assert re.search(durations.PATTERN, text)

@@ -252,7 +252,7 @@ def test_a_hold_by_name(tmp_path: Path) -> None:
     (found,) = loaded(tmp_path, with_servers(text)).targets
     query = Query("up", max_age=60.0, server="mimir", nan_is_zero=True)
     assert found.hold == HoldQuery(query, LabelSelector((("job", "orders"),)))
-    assert query.key in [one.key for one in found.all_queries]
+    assert query.key in [result.key for result in found.all_queries]
 
 
 def test_words_for_missing_data(tmp_path: Path) -> None:
@@ -296,9 +296,9 @@ def test_what_is_left_out_of_an_extension_is_as_in_keda(tmp_path: Path) -> None:
 def test_what_many_targets_have_in_common_is_one_object(tmp_path: Path) -> None:
     body = schedule(f"{NIGHT}, minReplicas: 2", "minReplicasQuery: max(floor)")
     second = body[body.index("-\n") :].replace("name: web", "name: other")
-    one, two = loaded(tmp_path, body + second).targets
-    assert one.extensions is two.extensions
-    assert one.min_replicas_query is two.min_replicas_query
+    first, two = loaded(tmp_path, body + second).targets
+    assert first.extensions is two.extensions
+    assert first.min_replicas_query is two.min_replicas_query
 
 
 MADE_UP = "samples of pods, which are never made up"

@@ -136,9 +136,9 @@ def test_what_stands_for_a_file_is_read_once(
     """Each of the files with a target, by whichever name."""
     monkeypatch.setenv("HOME", str(tmp_path))
     main = PROMETHEUS + f"include: [{include}]\n".replace("FOLDER", str(tmp_path))
-    named = dict(one.split("=") for one in files.split())
+    named = dict(row.split("=") for row in files.split())
     write(tmp_path, {name: targets(*target) for name, target in named.items()})
-    for name, there in (one.split("=") for one in links.strip("-").split()):
+    for name, there in (row.split("=") for row in links.strip("-").split()):
         (tmp_path / name).symlink_to(there)
     assert names_of(load(write(tmp_path / "etc", {}, main))) == [*filter(None, named.values())]
 

@@ -140,7 +140,7 @@ def test_sync_period_of_a_target(tmp_path: Path) -> None:
         "  maxReplicas: 5\n"
         "syncPeriod: 20s\n"
     )
-    assert [one.sync_period for one in loaded(tmp_path, text).targets] == [60.0, 20.0]
+    assert [model.sync_period for model in loaded(tmp_path, text).targets] == [60.0, 20.0]
 
 
 def test_zero_null_and_numbers_of_either_kind_count_as_what_they_are(tmp_path: Path) -> None:

@@ -240,10 +240,10 @@ def test_names_and_matchers_are_found() -> None:
     """Before the braces, in them, and in quotes."""
     for promql in ("x_total", '{__name__="x_total"}', '{"x_total",a=~"b"}'):
         (selector,) = selectors_in(parse(promql))
-        named = (selector.name, *(one.value for one in selector.name_matchers))
+        named = (selector.name, *(matcher.value for matcher in selector.name_matchers))
         assert [name for name in named if name] == ["x_total"]
     (selector,) = selectors_in(parse(r"""x{a=~'b\"c',d!="e\\"}"""))
-    assert [(one.label, one.operator, one.value) for one in selector.matchers] == [
+    assert [(matcher.label, matcher.operator, matcher.value) for matcher in selector.matchers] == [
         ("a", "=~", 'b"c'),
         ("d", "!=", "e\\"),
     ]

@@ -51,7 +51,7 @@ MEGA = 2**20
 
 def numbered(form: str, count: int) -> str:
     """Return the form with each number up to the count."""
-    return "".join(form % one for one in range(count))
+    return "".join(form % number for number in range(count))
 
 
 FILES: dict[str, tuple[Callable[[], str], str]] = {
@@ -93,7 +93,7 @@ FILES: dict[str, tuple[Callable[[], str], str]] = {
     "mistakes that are deep": (
         lambda: (
             f"{GOOD}x-a:\n"
-            + "".join(f"{'  ' * one}{'a' * 190}:\n" for one in range(1, 38))
+            + "".join(f"{'  ' * number}{'a' * 190}:\n" for number in range(1, 38))
             + f"{'  ' * 38}k: 1\n" * 20_001
         ),
         "duplicate key",

@@ -125,7 +125,7 @@ def test_a_manifest_of_a_secret(tmp_path: Path) -> None:
 
 def test_very_many_keys_of_another_programs_file(tmp_path: Path) -> None:
     """Where the search ends before it is known what the file is, nothing is quoted either."""
-    text = "".join(f"{48151623 + one}: x\n" for one in range(MOST_LOOKED_AT + 1))
+    text = "".join(f"{48151623 + number}: x\n" for number in range(MOST_LOOKED_AT + 1))
     problems = refused(tmp_path, text)
     assert "481" not in "".join(str(problem).partition(": ")[2] for problem in problems)
     assert problems[0].message.startswith("not a configuration")

@@ -103,8 +103,8 @@ def test_a_configuration_that_others_may_change(
     (folder / "targets.d").mkdir(parents=True)
     (folder / "targets.d" / "a.yaml").write_text("targets: []\n")
     (folder / "autoscaler.yaml").touch()
-    for one in (folder, folder / "targets.d", *folder.glob("**/*.yaml")):
-        one.chmod(0o755 if one.is_dir() else 0o644)
+    for file in (folder, folder / "targets.d", *folder.glob("**/*.yaml")):
+        file.chmod(0o755 if file.is_dir() else 0o644)
     (tmp_path / path).chmod(mode)
     text = "prometheus: {url: http://p:9090}\ninclude: [targets.d/*.yaml]\n"
     said = (
@@ -343,12 +343,12 @@ def test_what_is_not_doubtful_is_not_told(tmp_path: Path, text: str) -> None:
 def test_cautions_are_bounded_and_of_every_file(tmp_path: Path) -> None:
     """No more are told than mistakes would be, and those of included files with their name."""
     target_ = extended("idle:").partition("targets:\n")[2]
-    more = "".join(target_.replace("name: web", f"name: web-{one}") for one in range(150))
+    more = "".join(target_.replace("name: web", f"name: web-{number}") for number in range(150))
     (tmp_path / "more.yaml").write_text(f"targets:\n{more}")
     text = extended("idle:") + "include: [more.yaml]\n"
     first, *others = cautions_on(loaded(tmp_path, text))
     assert first.file == str(tmp_path / "autoscaler.yaml")
-    assert {one.file for one in others} == {str(tmp_path / "more.yaml")}
+    assert {other.file for other in others} == {str(tmp_path / "more.yaml")}
     assert len(others) + 1 == MOST_PROBLEMS
 
 
@@ -399,9 +399,9 @@ def test_a_range_that_is_not_understood_needs_a_window(
         config = loaded(tmp_path, form(entry))
         (asked,) = config.targets[0].queries
         assert (asked.range_seconds, asked.assumes_range) == (seconds, window is None)
-        found = [one for one in cautions_on(config) if MESSAGE in one.message]
-        assert [one.path for one in found] == ([] if window else [path])
-        assert all(one.line for one in found)
+        found = [problem for problem in cautions_on(config) if MESSAGE in problem.message]
+        assert [text.path for text in found] == ([] if window else [path])
+        assert all(text.line for text in found)
         # A target that is written as it is has the same query again.
         again = loaded(tmp_path, _document(as_written(config.targets[0])))
         assert again.targets[0].queries == (asked,)

@@ -116,8 +116,8 @@ def test_each_server_is_a_connection_of_its_own(tmp_path: Path) -> None:
     """One address under two tenants is two; the one at the top is the default."""
     servers = loaded(tmp_path, document("")).servers
     tenants = {
-        name: [value.get_secret_value() for value in one.headers.values()]
-        for name, one in servers.items()
+        name: [value.get_secret_value() for value in server.headers.values()]
+        for name, server in servers.items()
     }
     assert tenants == {"": [], "mimir": ["shop"], "other": ["bank"]}
     assert servers["mimir"].url == servers["other"].url
@@ -201,8 +201,8 @@ def test_every_query_is_listed_with_its_server(tmp_path: Path) -> None:
     rest = document(f"server: mimir\n{target}", "second")
     text += rest[rest.index("-\n") :]
     listed = [
-        (one.key.server, one.key.promql, one.place.path, len(one.uses), len(one.bounds))
-        for one in queries_of(loaded(tmp_path, text))
+        (check.key.server, check.key.promql, check.place.path, len(check.uses), len(check.bounds))
+        for check in queries_of(loaded(tmp_path, text))
     ]
     cpu = "targets[0].metrics[1] (built-in query of cpu)"
     assert listed == [

@@ -35,7 +35,7 @@ DUPLICATES = BASE.replace("&base", "") % METRIC.replace("&m", "")
 def aliases(metric: str, metrics: int, targets: int) -> str:
     """Return a short document of so many targets with so many metrics each."""
     first = BASE % ", ".join([metric, *["*m"] * (metrics - 1)])
-    rest = "".join(f"- {{<<: *base, namespace: n{one}}}\n" for one in range(targets - 1))
+    rest = "".join(f"- {{<<: *base, namespace: n{number}}}\n" for number in range(targets - 1))
     return f"{PROMETHEUS}{QUERIES}targets:\n{first}{rest}"
 
 
@@ -63,7 +63,7 @@ def test_a_thousand_targets_may_share_the_metrics_of_one(tmp_path: Path) -> None
 
 def test_aliases_that_nest_count_as_what_they_stand_for(tmp_path: Path) -> None:
     """Anchors in anchors, which double with every line, are counted as what they stand for."""
-    lines = [f"a{one}: &a{one} [*a{one - 1}, *a{one - 1}]\n" for one in range(1, 35)]
+    lines = [f"a{number}: &a{number} [*a{number - 1}, *a{number - 1}]\n" for number in range(1, 35)]
     (problem,) = refused(tmp_path, PROMETHEUS + "a0: &a0 [x]\n" + "".join(lines))
     assert problem.message == (
         "a target, or a key at the top, has more than 200,000 keys and values, with those that "
@@ -74,7 +74,8 @@ def test_aliases_that_nest_count_as_what_they_stand_for(tmp_path: Path) -> None:
 def test_aliases_that_are_deep(tmp_path: Path) -> None:
     """Levels add up: ten that hold an alias of ten that hold another."""
     lines = [
-        f"a{one}: &a{one} {'[' * 10}*a{one - 1}{']' * 10}\n" for one in range(1, DEEPEST // 10 + 1)
+        f"a{number}: &a{number} {'[' * 10}*a{number - 1}{']' * 10}\n"
+        for number in range(1, DEEPEST // 10 + 1)
     ]
     (problem,) = refused(tmp_path, PROMETHEUS + "a0: &a0 [x]\n" + "".join(lines))
     assert problem.line == 6
@@ -96,7 +97,7 @@ def test_values_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("autoscaler.config.documents.MOST_VALUES", 1000)
     values = "targets: []\nqueries: {%s}\n"
     first, second = (
-        ", ".join(f"{name}{one}: up" for one in range(300)) for name in ("main", "more")
+        ", ".join(f"{name}{number}: up" for number in range(300)) for name in ("main", "more")
     )
     (tmp_path / "more.yaml").write_text("targets: []\n")
     text = f"{PROMETHEUS}include: [more.yaml]\n{values % first}"
@@ -114,7 +115,7 @@ def test_ten_thousand_large_targets_have_room() -> None:
     assert reading.MOST_OF_A_FILE >= 1.5 * 10_000 * 1000
     assert reading.MOST_OF_ALL >= 2 * 10_000 * 1000
     tally = Tally()
-    read("".join(LARGE % one for one in range(1000)), lambda *_: None, tally)
+    read("".join(LARGE % number for number in range(1000)), lambda *_: None, tally)
     assert 10 * tally.memory <= 58 * 2**20 <= 0.85 * MOST_MEMORY
 
 
@@ -185,8 +186,8 @@ def test_of_very_many_mistakes_a_hundred_are_told(tmp_path: Path, text: str, cou
 def test_no_kind_of_mistake_hides_another(tmp_path: Path) -> None:
     """One in every target and one in every query leave room for a single other one at the end."""
     row = f"- {{namespace: n%d, maxReplicas: 0, {REF.strip()}}}\n"
-    queries = "".join(f"  q{one}: 5\n" for one in range(150))
-    rows = "".join(row % one for one in range(5000))
+    queries = "".join(f"  q{number}: 5\n" for number in range(150))
+    rows = "".join(row % number for number in range(5000))
     text = f"{PROMETHEUS}queries:\n{queries}targets:\n{rows}syncPeriod: 15\n"
     problems = refused(tmp_path, text)
     assert len(problems) == MOST_PROBLEMS + 1
@@ -215,7 +216,7 @@ def test_a_mistake_of_a_long_name(tmp_path: Path) -> None:
 
 def test_merged_keys_cost_what_they_hold(tmp_path: Path) -> None:
     """Ten thousand merges into a mapping of ten thousand keys are no hundred million steps."""
-    keys = ", ".join(f"k{one}: 1" for one in range(10_000))
+    keys = ", ".join(f"k{number}: 1" for number in range(10_000))
     merges = "<<: *x, " * 5_000 + f"<<: [{'*x, ' * 5_000}]"
     text = f"{PROMETHEUS}queries: &x {{}}\ntargets: [{{{keys}, {merges}}}]\n"
     problems = refused(tmp_path, text)

@@ -34,8 +34,8 @@ def files(tmp_path: Path) -> Path:
     key = load_pem_private_key((tmp_path / "server.key").read_bytes(), None)
     locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))
     (tmp_path / "locked.key").write_bytes(locked)
-    for one in tmp_path.iterdir():
-        one.chmod(0o600)
+    for file in tmp_path.iterdir():
+        file.chmod(0o600)
     return tmp_path
 
 
@@ -159,7 +159,7 @@ def test_secrets_that_others_may_read_are_warned_of(files: Path) -> None:
         (files / name).chmod(0o644)
     auth = "auth: {bearerTokenFile: token, basicAuthUsersFile: users}"
     warnings = warnings_of(loaded(files, top(f"web: {{{TLS}, {auth}}}")))
-    assert [one.partition(":")[0] for one in warnings] == [
+    assert [warning.partition(":")[0] for warning in warnings] == [
         "web.tls.keyFile",
         "web.auth.bearerTokenFile",
         "web.auth.basicAuthUsersFile",

@@ -161,12 +161,12 @@ def outcome_of(decision: Decision, history: History) -> Json:
         "desiredReplicas": history.desired_replicas,
         "rescaled": decision.written,
         "conditions": [
-            {"type": one.type, "status": one.status.value, "reason": one.reason}
-            for one in decision.conditions
+            {"type": condition.type, "status": condition.status.value, "reason": condition.reason}
+            for condition in decision.conditions
         ],
         "events": [
-            f"{one.type} {one.reason}" + (f" {one.message}" if one.type == "Normal" else "")
-            for one in decision.events
+            f"{event.type} {event.reason}" + (f" {event.message}" if event.type == "Normal" else "")
+            for event in decision.events
         ],
         "currentMetrics": current_metrics(decision),
         "outcome": decision.outcome.value,
@@ -221,8 +221,8 @@ def _reading(metric: Json) -> Reading:
     if metric.get("samples"):
         return PodSamples(
             {
-                pod: Sample(one["milli"], one["timestamp"], one["window"])
-                for pod, one in metric["samples"].items()
+                pod: Sample(value["milli"], value["timestamp"], value["window"])
+                for pod, value in metric["samples"].items()
             }
         )
     if metric.get("values"):

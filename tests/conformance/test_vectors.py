@@ -82,7 +82,7 @@ def test_every_recorded_tick_comes_out_the_same_from_a_reopened_store(tmp_path: 
                     written[play.name] = history, decision
                     mismatches += wrong
                     ticks += 1
-            store.keep([(name, history, one.time) for name, (history, one) in written.items()])
+            store.keep([(name, history, value.time) for name, (history, value) in written.items()])
             store.drop(resumption.histories.keys() - written.keys())
     with running(tmp_path) as (_, resumption):
         assert_holds(tmp_path, resumption, {})
@@ -111,7 +111,7 @@ def test_after_gaps_no_recorded_tick_comes_out_lower() -> None:
     played = [
         scenario
         for scenario in all_scenarios()
-        if any("error" in one for tick in scenario["ticks"] for one in _metrics(tick))
+        if any("error" in metric for tick in scenario["ticks"] for metric in _metrics(tick))
     ]
     lower, higher = [], 0
     for number, scenario in enumerate(played):
@@ -129,7 +129,7 @@ def test_after_gaps_no_recorded_tick_comes_out_lower() -> None:
                 lower.append((scenario["name"], now, decision.desired, expected))
             higher += decision.desired > expected
             theirs = play_tick(rules, tick, theirs).history
-            ours = replace(ours, **{one: getattr(theirs, one) for one in _OF_WRITES})
+            ours = replace(ours, **{item: getattr(theirs, item) for item in _OF_WRITES})
             last = now
     assert lower == []
     assert higher > 0, "gaps hold some of them"
@@ -159,7 +159,9 @@ def test_above_the_target_no_recorded_tick_comes_out_lower() -> None:
                 for metric in step.decision.metrics
             )
             theirs = play_tick(rules, tick, theirs).history
-            ours = replace(step.history, **{one: getattr(theirs, one) for one in _OF_WRITES})
+            ours = replace(
+                step.history, **{history: getattr(theirs, history) for history in _OF_WRITES}
+            )
     assert lower == []
     assert 0 < higher < kept
 

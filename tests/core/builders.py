@@ -157,13 +157,14 @@ def samples(
 ) -> Mapping[str, Sample]:
     """Return samples of `p0`, `p1`, ... (or from ``first`` on)."""
     return {
-        f"p{index}": Sample(one, BASE + at, window) for index, one in enumerate(milli, start=first)
+        f"p{index}": Sample(item, BASE + at, window)
+        for index, item in enumerate(milli, start=first)
     }
 
 
 def values(*units: float) -> Values:
     """Return values in whole units."""
-    return Values(tuple(round(one * 1000) for one in units))
+    return Values(tuple(round(unit * 1000) for unit in units))
 
 
 def series(sample: float, *, age: float = 0.0, **labels: str) -> Series:

@@ -22,4 +22,7 @@ def decided(
 
 
 def reasons(decision: Decision) -> dict[str, tuple[str, str]]:
-    return {one.type: (one.status.value, one.reason) for one in decision.conditions}
+    return {
+        condition.type: (condition.status.value, condition.reason)
+        for condition in decision.conditions
+    }

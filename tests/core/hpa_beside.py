@@ -31,8 +31,8 @@ def status_of(decision: Decision, time: float) -> HpaStatus:
         outcome = result.outcome
         values.append(outcome.current.number if isinstance(outcome, Calculation) else None)
     conditions = tuple(
-        HpaCondition(one.type, one.status is ConditionStatus.TRUE, one.reason)
-        for one in decision.conditions
+        HpaCondition(condition.type, condition.status is ConditionStatus.TRUE, condition.reason)
+        for condition in decision.conditions
     )
     current = decision.current or 0
     return HpaStatus(time, current, decision.desired, tuple(values), conditions)
@@ -88,7 +88,7 @@ class HpaBeside:
     def play(self, until: float) -> "HpaBeside":
         """Go on until so many seconds after the begin."""
         live, shadowed = self.sides
-        while (side := min(self.sides, key=lambda one: one.at)).at < until:
+        while (side := min(self.sides, key=lambda item: item.at)).at < until:
             now = side.at
             side.at = now + side.period
             if side is live:
@@ -119,16 +119,18 @@ class HpaBeside:
     def seconds(self) -> Counter[Agreement]:
         """Return for how many seconds it was how."""
         total: Counter[Agreement] = Counter()
-        for one in self.stretches:
-            total[one.kind] += one.end - one.begin  # type: ignore[assignment]
+        for stretch in self.stretches:
+            total[stretch.kind] += stretch.end - stretch.begin  # type: ignore[assignment]
         return total
 
     def share(self, *agreements: Agreement) -> float:
         """Return the share of the time that is compared and of these kinds."""
         seconds = self.seconds()
         del seconds[Agreement.NOT_COMPARED]
-        return math.fsum(seconds[one] for one in agreements) / math.fsum(seconds.values())
+        return math.fsum(seconds[agreement] for agreement in agreements) / math.fsum(
+            seconds.values()
+        )
 
     def of(self, agreement: Agreement) -> list[AgreementInterval]:
         """Return the stretches of one kind."""
-        return [one for one in self.stretches if one.kind is agreement]
+        return [stretch for stretch in self.stretches if stretch.kind is agreement]

@@ -107,7 +107,7 @@ def specs(
 ) -> HorizontalPodAutoscalerSpec:
     """Draw a valid spec; minReplicas 0 only beside an Object or External metric."""
     chosen = tuple(draw(st.lists(metric, min_size=1, max_size=3)))
-    may_be_zero = any(isinstance(one, ObjectMetric | ExternalMetric) for one in chosen)
+    may_be_zero = any(isinstance(problem, ObjectMetric | ExternalMetric) for problem in chosen)
     low, high = sorted((draw(counts), draw(positive_counts)))
     minimum = low if may_be_zero else max(low, 1)
     maximum = max(high, minimum, 1)
@@ -182,8 +182,8 @@ def _usual_reading(
 ) -> st.SearchStrategy[Reading]:
     """Draw a reading from none to three times what the target asks of so many replicas."""
     target = metric.target
-    one = target.value or target.average_value or 10 * (target.average_utilization or 0)
-    thirds = st.integers(0, 9).map(lambda third: one * third // 3)
+    item = target.value or target.average_value or 10 * (target.average_utilization or 0)
+    thirds = st.integers(0, 9).map(lambda third: item * third // 3)
     if isinstance(metric, ObjectMetric | ExternalMetric):
         factor = 1 if target.value is not None else replicas
         return st.builds(Values, st.tuples(thirds.map(lambda milli: milli * factor)), taint)
@@ -287,5 +287,5 @@ known_bounds = st.none() | st.builds(KnownBound, _small_counts, past)
 
 def open_windows(of: Extensions) -> st.SearchStrategy[tuple[OpenWindow, ...]]:
     """Draw which of the schedules are open."""
-    windows = [OpenWindow(one, BASE + 60.0, "18:00 UTC") for one in of.schedules]
+    windows = [OpenWindow(schedule, BASE + 60.0, "18:00 UTC") for schedule in of.schedules]
     return st.sampled_from([tuple(windows[:count]) for count in range(len(windows) + 1)])

@@ -60,9 +60,9 @@ def plateaus(name: str = "queue", *, each: bool = False, of: float = 1.0) -> Loa
 def whole(beside: HpaBeside) -> list[AgreementInterval]:
     """Return the times in which both were different, those that follow each other as one."""
     found: list[AgreementInterval] = []
-    for one in beside.of(A.DIFFERENT):
-        both = joined(found[-1], one) if found else None
-        found[-1:] = [both] if both is not None else [*found[-1:], one]
+    for outcome in beside.of(A.DIFFERENT):
+        both = joined(found[-1], outcome) if found else None
+        found[-1:] = [both] if both is not None else [*found[-1:], outcome]
     return found
 
 
@@ -84,7 +84,7 @@ def test_the_same_spec_agrees(of: HorizontalPodAutoscalerSpec, load: Load, phase
     """Each has its own readings; what is left is the end of a window between two syncs."""
     beside = HpaBeside(of, load, phase=phase).play(2400)
     assert beside.share(A.EQUAL, A.WITHIN_PERIOD) > 0.98
-    assert all(one.end - one.begin < 33 for one in whole(beside))
+    assert all(stretch.end - stretch.begin < 33 for stretch in whole(beside))
     assert math.isclose(sum(beside.seconds().values()), 2400, abs_tol=100)
 
 
@@ -100,7 +100,7 @@ def test_plateaus_agree(
 ) -> None:
     """Whatever the levels are: a difference ends one period later."""
     beside = HpaBeside(of, steps(length, *levels), phase=phase).play(1800)
-    assert all(one.end - one.begin < 33 for one in whole(beside))
+    assert all(stretch.end - stretch.begin < 33 for stretch in whole(beside))
 
 
 def pods_each_period(number: int) -> HorizontalPodAutoscalerSpec:
@@ -158,9 +158,9 @@ def test_a_field_with_another_value_is_named(
 ) -> None:
     """It, with both values, and nothing else."""
     beside = HpaBeside(QUICK, plateaus(), theirs=theirs).play(2400)
-    assert max(one.end - one.begin for one in whole(beside)) > 15
-    fields = {one for each in whole(beside) for one in each.fields}
-    assert {(one.path, one.before, one.after) for one in fields} == {(field, here, there)}
+    assert max(stretch.end - stretch.begin for stretch in whole(beside)) > 15
+    fields = {text for each in whole(beside) for text in each.fields}
+    assert {(text.path, text.before, text.after) for text in fields} == {(field, here, there)}
 
 
 def test_a_behavior_that_is_not_set_has_the_usual_rules() -> None:
@@ -192,8 +192,8 @@ def test_what_only_targets_here_have_is_named() -> None:
     """The HPA goes on while ours is paused at a count."""
     paused = Extensions(pause=Pause(replicas=7))
     beside = HpaBeside(QUICK, plateaus(), extensions=paused).play(1800)
-    assert {one.path for each in whole(beside) for one in each.fields} == {"paused"}
-    assert {one.ours for one in whole(beside)} == {7}
+    assert {field.path for each in whole(beside) for field in each.fields} == {"paused"}
+    assert {stretch.ours for stretch in whole(beside)} == {7}
 
 
 def test_other_readings_are_named_with_both_values() -> None:
@@ -210,7 +210,7 @@ def test_a_reading_that_ours_had_within_one_period_is_no_other_one() -> None:
     theirs = replace(QUICK, max_replicas=5)
     beside = HpaBeside(QUICK, lambda now, _: {"queue": 100 + now / 20}, theirs=theirs).play(1800)
     assert whole(beside)
-    assert not any(one.readings for one in whole(beside))
+    assert not any(stretch.readings for stretch in whole(beside))
 
 
 # -- not compared --------------------------------------------------------------------------------
@@ -228,8 +228,8 @@ def test_without_a_value_on_one_side_nothing_is_compared(why: str, *, here: bool
 
     load, theirs = (failing, plateaus()) if here else (plateaus(), failing)
     beside = HpaBeside(QUICK, load, their_load=theirs).play(1500)
-    failed = [one for one in beside.stretches if BASE + 330 < one.begin < BASE + 880]
-    assert {(one.kind, one.why) for one in failed} == {(A.NOT_COMPARED, why)}
+    failed = [stretch for stretch in beside.stretches if BASE + 330 < stretch.begin < BASE + 880]
+    assert {(stretch.kind, stretch.why) for stretch in failed} == {(A.NOT_COMPARED, why)}
 
 
 def test_without_one_of_several_values_nothing_is_compared() -> None:
@@ -249,7 +249,7 @@ def test_without_one_of_several_values_nothing_is_compared() -> None:
 def test_at_zero_beside_a_disabled_hpa_nothing_is_compared() -> None:
     """Both stay at 0, and neither decides."""
     beside = HpaBeside(QUICK, plateaus(), replicas=0).play(600)
-    assert {one.kind for one in beside.stretches} == {A.NOT_COMPARED}
+    assert {stretch.kind for stretch in beside.stretches} == {A.NOT_COMPARED}
     assert beside.stretches[-1].why == "at 0 replicas the HPA is disabled"
 
 
@@ -261,7 +261,7 @@ def test_the_first_window_is_not_compared(of: HorizontalPodAutoscalerSpec, secon
     beside.play(1500)
     first = beside.of(A.NOT_COMPARED)
     assert first[-1].end - BASE == pytest.approx(310 + seconds, abs=0.1)
-    assert sum(one.end - one.begin for one in first) == pytest.approx(seconds, abs=0.1)
+    assert sum(finding.end - finding.begin for finding in first) == pytest.approx(seconds, abs=0.1)
     assert beside.share(A.EQUAL, A.WITHIN_PERIOD) == 1
 
 
@@ -270,8 +270,8 @@ def test_a_time_without_syncs_is_not_compared() -> None:
     beside = HpaBeside(QUICK, plateaus()).play(300)
     beside.sides[1].at += 300
     beside.play(900)
-    gaps = [one for one in beside.of(A.NOT_COMPARED) if one.begin > BASE + 70]
-    assert math.fsum(one.end - one.begin for one in gaps) > 350
+    gaps = [outcome for outcome in beside.of(A.NOT_COMPARED) if outcome.begin > BASE + 70]
+    assert math.fsum(gap.end - gap.begin for gap in gaps) > 350
 
 
 def shadow() -> Timeline:
@@ -300,7 +300,7 @@ def played(
 def test_without_a_decision_of_an_hpa_nothing_is_compared(hpa: Hpa | None, why: str) -> None:
     """It is said why."""
     _, found = played(shadow(), 0, 15, 30, 45, hpa=hpa)
-    assert {(one.kind, one.why) for one in found} == {(A.NOT_COMPARED, why)}
+    assert {(text.kind, text.why) for text in found} == {(A.NOT_COMPARED, why)}
 
 
 # -- the course of it ----------------------------------------------------------------------------
@@ -319,5 +319,5 @@ def test_stretches_follow_each_other_up_to_one_period_before_the_end() -> None:
     """All time is of some kind, once."""
     beside = HpaBeside(QUICK, plateaus(), their_flags=Flags(tolerance=0.5)).play(1200)
     found = [*beside.stretches, *beside.state.rest()]
-    assert all(one.end == other.begin for one, other in pairwise(found))
+    assert all(stretch.end == other.begin for stretch, other in pairwise(found))
     assert found[-1].end == pytest.approx(BASE + 1200 - 16.5, abs=15)

@@ -59,7 +59,7 @@ def nearer(entry: SyncResult, found: OtherValue) -> Reading:
     if isinstance(was, Values):
         assert isinstance(now, Values)
         whole = [*was.values, target.value or target.average_value or 0]
-        unit = 1000 if all(one % 1000 == 0 for one in whole) else 1
+        unit = 1000 if all(value % 1000 == 0 for value in whole) else 1
         back = -unit if sum(now.values) > sum(was.values) else unit
         return replace(was, values=(sum(now.values) + back,))
     assert isinstance(was, PodSamples)
@@ -71,9 +71,10 @@ def loaded(was: PodSamples, parts: int) -> PodSamples:
     """Return samples that are so many parts of 10,000 larger, rounded down."""
     samples = {
         pod: replace(
-            one, milli=min(one.milli + one.milli * parts // PARTS, max(one.milli, INT64_MAX))
+            sample,
+            milli=min(sample.milli + sample.milli * parts // PARTS, max(sample.milli, INT64_MAX)),
         )
-        for pod, one in was.samples.items()
+        for pod, sample in was.samples.items()
     }
     return replace(was, samples=samples)
 
@@ -83,24 +84,24 @@ def loaded(was: PodSamples, parts: int) -> PodSamples:
 def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: SyncResult) -> None:
     """Whatever else the target has."""
     before = entry.decision
-    for one in alternatives_of(entry):
-        if not isinstance(one, OtherValue):
+    for element in alternatives_of(entry):
+        if not isinstance(element, OtherValue):
             continue
-        was, reading = entry.inputs.observation.readings[one.index], one.result.reading
+        was, reading = entry.inputs.observation.readings[element.index], element.result.reading
         if isinstance(was, PodSamples):
-            assert one.parts is not None
-            reading = loaded(was, one.parts)
-        then = decided(with_reading(entry, one.index, reading))
-        near = decided(with_reading(entry, one.index, nearer(entry, one)))
-        asks = known(then.metrics[one.index].proposal)
-        assert (one.result.proposal, one.desired) == (asks, then.desired)
-        near_asks = near.metrics[one.index].proposal if near.metrics else None
+            assert element.parts is not None
+            reading = loaded(was, element.parts)
+        then = decided(with_reading(entry, element.index, reading))
+        near = decided(with_reading(entry, element.index, nearer(entry, element)))
+        asks = known(then.metrics[element.index].proposal)
+        assert (element.result.proposal, element.desired) == (asks, then.desired)
+        near_asks = near.metrics[element.index].proposal if near.metrics else None
         if isinstance(was, Values):
             assert isinstance(reading, Values)
             up = sum(reading.values) > sum(was.values)
         else:
-            up = (one.parts or 0) > 0
-        assert one.desired > before.desired if up else one.desired < before.desired
+            up = (element.parts or 0) > 0
+        assert element.desired > before.desired if up else element.desired < before.desired
         is_same = near.desired <= before.desired if up else near.desired >= before.desired
         assert is_same or near_asks is None
 
@@ -112,14 +113,21 @@ def test_with_the_named_bound_it_is_as_said_and_with_one_replica_less_of_it_it_i
 ) -> None:
     seen = entry.inputs.observation
     assume(not seen.windows and not seen.asks_for_bounds)
-    for one in alternatives_of(entry):
-        if not isinstance(one, OtherBound):
+    for element in alternatives_of(entry):
+        if not isinstance(element, OtherBound):
             continue
-        up = one.which == "maxReplicas"
-        assert one.desired > entry.decision.desired if up else one.desired < entry.decision.desired
-        assert bounded(entry, one.which, one.replicas) == one.desired
-        if not up or one.replicas == one.desired:
-            assert bounded(entry, one.which, one.replicas + (-1 if up else 1)) != one.desired
+        up = element.which == "maxReplicas"
+        assert (
+            element.desired > entry.decision.desired
+            if up
+            else element.desired < entry.decision.desired
+        )
+        assert bounded(entry, element.which, element.replicas) == element.desired
+        if not up or element.replicas == element.desired:
+            assert (
+                bounded(entry, element.which, element.replicas + (-1 if up else 1))
+                != element.desired
+            )
 
 
 def bounded(entry: SyncResult, which: str, replicas: int) -> int:
@@ -135,14 +143,14 @@ def bounded(entry: SyncResult, which: str, replicas: int) -> int:
 @given(entries)
 def test_what_makes_no_difference_is_not_named(entry: SyncResult) -> None:
     """And a target that is as its metrics ask has nothing to leave out."""
-    found = [one for one in alternatives_of(entry) if not isinstance(one, OtherValue)]
-    assert all(one.desired != entry.decision.desired for one in found)
+    found = [element for element in alternatives_of(entry) if not isinstance(element, OtherValue)]
+    assert all(text.desired != entry.decision.desired for text in found)
     decision, extensions = entry.decision, entry.target.extensions
     asked, seen = decision.combination, entry.inputs.observation
     plain = extensions == Extensions() and not seen.asks_for_bounds
     if asked is not None and asked.failed == 0 and plain:
         stages = (decision.stabilization, decision.limit)
-        if all(one is not None and one.before == one.after for one in stages):
+        if all(stage is not None and stage.before == stage.after for stage in stages):
             assert found == []
 
 
@@ -155,24 +163,24 @@ def without(timeline: Timeline) -> dict[str, int]:
 
 
 def _without(entry: SyncResult) -> Iterator[tuple[str, int]]:
-    for one in alternatives_of(entry):
-        if isinstance(one, RemovedInput):
-            yield one.what, one.desired
-        elif isinstance(one, OtherBound):
-            assert one.which == "maxReplicas" or one.replicas == one.desired
-            yield one.which, one.replicas
+    for element in alternatives_of(entry):
+        if isinstance(element, RemovedInput):
+            yield element.what, element.desired
+        elif isinstance(element, OtherBound):
+            assert element.which == "maxReplicas" or element.replicas == element.desired
+            yield element.which, element.replicas
 
 
 def values(entry: SyncResult) -> list[tuple[int, int, int]]:
     """Return the value, what the metric asks for and the count, of each other value."""
-    found = [one for one in alternatives_of(entry) if isinstance(one, OtherValue)]
-    return [(_number(one), one.result.proposal or 0, one.desired) for one in found]
+    found = [element for element in alternatives_of(entry) if isinstance(element, OtherValue)]
+    return [(_number(text), text.result.proposal or 0, text.desired) for text in found]
 
 
-def _number(one: OtherValue) -> int:
-    if one.parts is not None:
-        return one.parts
-    return sum(instance(Values, one.result.reading).values)
+def _number(value: OtherValue) -> int:
+    if value.parts is not None:
+        return value.parts
+    return sum(instance(Values, value.result.reading).values)
 
 
 def target(*metrics: object, extensions: Extensions | None = None, **bounds: int) -> Timeline:
@@ -231,10 +239,12 @@ def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_of_many_metrics_the_largest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """No further search begins after so many samples."""
     entry = of_last(target(QUEUE, MAILS).sync("0s", queue=20, mails=40))
-    every = [one.index for one in alternatives_of(entry) if isinstance(one, OtherValue)]
+    every = [element.index for element in alternatives_of(entry) if isinstance(element, OtherValue)]
     assert every == [1, 1, 0]
     monkeypatch.setattr(alternatives, "_MOST_COMPUTED", 500)
-    assert [one.index for one in alternatives_of(entry) if isinstance(one, OtherValue)] == [1]
+    assert [
+        element.index for element in alternatives_of(entry) if isinstance(element, OtherValue)
+    ] == [1]
 
 
 def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
@@ -351,5 +361,5 @@ def test_what_a_value_was_exactly_is_no_part_of_another_one() -> None:
     flags = Flags()
     decision, _ = decide(of.spec, flags, seen, inputs.history, BASE, extensions=extensions)
     entry = SyncResult(of, decision, given=inputs, flags=flags)
-    found = [one for one in alternatives_of(entry) if isinstance(one, OtherValue)]
-    assert [(one.result.reading, one.desired) for one in found] == [(Values((1000,)), 1)]
+    found = [element for element in alternatives_of(entry) if isinstance(element, OtherValue)]
+    assert [(text.result.reading, text.desired) for text in found] == [(Values((1000,)), 1)]

@@ -130,10 +130,10 @@ def test_the_queries_of_bounds(
     bounds, after = in_force(history, **readings)
     found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
     assert found == (low, high, hold)
-    if any(isinstance(one, Values) and one.gaps for one in asked):
+    if any(isinstance(values, Values) and values.gaps for values in asked):
         assert "only an incomplete answer: store eu is unreachable" in bounds.missing
-        for one, before in zip((after.known_min, after.known_max), known, strict=True):
-            assert (one and one.time) == (before and before.time), (
+        for item, before in zip((after.known_min, after.known_max), known, strict=True):
+            assert (item and item.time) == (before and before.time), (
                 "it is as old as the whole answer"
             )
 

@@ -44,7 +44,7 @@ def test_a_hold_is_as_old_as_it_is() -> None:
     """Its condition does not begin anew at each sync."""
     _, first = held_back(*scale_down(History(recommendations=())), History(), "", BASE + 600)
     held, _ = held_back(*scale_down(first), shifted(first, -15.0), "", BASE + 600)
-    (limited,) = (one for one in held.conditions if one.type == "ScalingLimited")
+    (limited,) = (condition for condition in held.conditions if condition.type == "ScalingLimited")
     assert limited.last_transition == BASE - 15.0
 
 
@@ -53,7 +53,7 @@ def test_a_held_target_remembers_as_if_nothing_was_to_be_written() -> None:
     decision, history = scale_down(History(recommendations=()))
     _, after = held_back(decision, history, History(), "", BASE + 600)
     assert after.recommendations == history.recommendations
-    assert [one.replicas for one in after.recommendations or ()] == [2]
+    assert [recommendation.replicas for recommendation in after.recommendations or ()] == [2]
     assert (after.scale_downs, after.pending, after.zeroed_by_us) == ((), None, False)
     assert after.desired_replicas == 10
     assert replace(after, conditions=(), desired_replicas=0) == replace(

@@ -261,8 +261,12 @@ def test_only_what_may_be_ours_is_kept_as_found(manager: str, *, held: bool) -> 
     line = Timeline(spec(external(average("1")), behavior=up), replicas=8)
     line.led(by_us=False).sync("0s", queue=20).by_hand(10, manager).sync("15s", queue=20)
     assert line.history.recommendations is not None
-    found = [one for one in line.history.recommendations if one.only_down]
-    assert [one.replicas for one in found] == ([10] if held else [])
+    found = [
+        recommendation
+        for recommendation in line.history.recommendations
+        if recommendation.only_down
+    ]
+    assert [recommendation.replicas for recommendation in found] == ([10] if held else [])
 
 
 # -- no write whose answer was lost breaks a rate, or is taken for another autoscaler's (7.4, 7.7) -

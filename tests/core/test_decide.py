@@ -84,7 +84,7 @@ def test_an_unreadable_scale_blocks() -> None:
     decision, after = decided(spec(QUEUE), seen, before)
     assert (decision.zone, decision.outcome) == (Zone.UNKNOWN, Outcome.BLOCKED)
     assert (decision.current, decision.rescale) == (None, False)
-    assert [(one.type, one.reason, one.message) for one in decision.events] == [
+    assert [(event.type, event.reason, event.message) for event in decision.events] == [
         ("Warning", "FailedGetScale", "deployments.apps web not found")
     ]
     assert reasons(decision)["AbleToScale"] == ("False", "FailedGetScale")
@@ -117,8 +117,11 @@ def test_without_pods_that_are_surely_its_own_nothing_is_decided(
     before = History(recommendations=(), desired_replicas=7)
     decision, after = decided(spec(QUEUE), seen, before)
     assert decision.outcome is Outcome.BLOCKED
-    assert [one.reason for one in decision.events] == [event, "FailedComputeMetricsReplicas"]
-    assert {one.type for one in decision.events} == {"Warning"}
+    assert [reporter.reason for reporter in decision.events] == [
+        event,
+        "FailedComputeMetricsReplicas",
+    ]
+    assert {reporter.type for reporter in decision.events} == {"Warning"}
     assert reasons(decision) == {
         "AbleToScale": ("True", "SucceededGetScale"),
         "ScalingActive": ("False", reason),
@@ -133,7 +136,9 @@ def test_without_pods_that_are_surely_its_own_nothing_is_decided(
 def test_the_stages_tell_the_way() -> None:
     history = History(recommendations=(Recommendation(60, BASE - 15),))
     decision, _ = decided(spec(QUEUE, maximum=9), observe(8, values(20)), history)
-    assert [(one.name, one.before, one.after, one.reason) for one in stages_of(decision)] == [
+    assert [
+        (stage.name, stage.before, stage.after, stage.reason) for stage in stages_of(decision)
+    ] == [
         ("combine", 8, 2, "All metrics below target"),
         ("stabilize", 2, 60, "ScaleDownStabilized"),
         ("limit", 60, 9, "TooManyReplicas"),
@@ -205,7 +210,7 @@ def test_a_failed_metric_beside_another(
         assert after.desired_replicas == 9
         assert stages_of(decision) == ()
     else:
-        assert [one.reason for one in decision.events] == ["FailedGetExternalMetric"]
+        assert [event.reason for event in decision.events] == ["FailedGetExternalMetric"]
         assert reasons(decision)["ScalingActive"] == ("True", "ValidMetricFound")
         assert after.desired_replicas == desired
 
@@ -215,12 +220,12 @@ def test_each_failed_metric_has_its_event_and_the_first_gives_the_condition() ->
     of = spec(cpu(utilization(50)), QUEUE, per_pod("1"), of_object(value("1")))
     seen = observe(3, Gap(GapKind.STALE, "old"), values(30), ERROR, Gap(GapKind.EMPTY, "none"))
     decision, _ = decided(of, seen)
-    assert [one.reason for one in decision.events] == [
+    assert [event.reason for event in decision.events] == [
         "FailedGetResourceMetric",
         "FailedGetPodsMetric",
         "FailedGetObjectMetric",
     ]
-    assert [one.proposal for one in decision.metrics] == [None, 3, None, None]
+    assert [metric.proposal for metric in decision.metrics] == [None, 3, None, None]
     blocked, _ = decided(of, replace(seen, readings=(seen.readings[0], values(10), ERROR, ERROR)))
     assert reasons(blocked)["ScalingActive"] == ("False", "FailedGetResourceMetric")
     assert "3 of 4 metrics" in blocked.events[-1].message

@@ -277,13 +277,13 @@ CPU = spec(
 
 def usage(*milli: int | None) -> PodSamples:
     """Return samples of cpu of `p0`, `p1`, ...; None is a pod without one."""
-    found = samples(*(one or 0 for one in milli), at=0.0)
-    return PodSamples({f"p{n}": found[f"p{n}"] for n, one in enumerate(milli) if one is not None})
+    found = samples(*(value or 0 for value in milli), at=0.0)
+    return PodSamples({f"p{n}": found[f"p{n}"] for n, item in enumerate(milli) if item is not None})
 
 
 def rates(*units: int | None) -> PodSamples:
     """Return likewise samples of a metric of pods, whose target is 10."""
-    return usage(*(None if one is None else one * 1000 for one in units))
+    return usage(*(None if unit is None else unit * 1000 for unit in units))
 
 
 @pytest.mark.parametrize(
@@ -552,7 +552,7 @@ def test_one_name_on_two_servers_has_two_streaks_of_failures() -> None:
     for number, readings in enumerate((first, first[::-1], first, first), 1):
         seen = replace(observe(15, *readings), metric_keys=keys)
         decision, history = decide(of, Flags(), seen, history, BASE, extensions=fallback)
-        assert [one.fallback is not None for one in decision.metrics] == [number == 4, False]
+        assert [metric.fallback is not None for metric in decision.metrics] == [number == 4, False]
 
 
 @pytest.mark.parametrize(
@@ -624,7 +624,7 @@ def test_a_metric_with_another_key_takes_over_the_gap_of_one_that_is_gone() -> N
 def test_no_edit_shortens_what_follows_a_gap(lost: int, edited: int, restarted: bool) -> None:
     """At whatever sync it is edited, with a restart or without one: never lower than unedited."""
     of = spec(QUEUE, behavior=FREE)
-    before, after = (Target("shop", of, (Query(one, range_seconds=RANGE),)) for one in "pq")
+    before, after = (Target("shop", of, (Query(item, range_seconds=RANGE),)) for item in "pq")
     same, other = line(of, *before.queries), line(of, *before.queries)
     for target in (same, other):
         target.run(600, values(150))

@@ -48,7 +48,9 @@ def at(time: float) -> History:
 def test_every_instant_moves_and_nothing_else() -> None:
     """By the same seconds; a loss lasts as long as before."""
     assert shifted(at(1000.0), 60.5) == at(1060.5)
-    assert [one.first for one in shifted(at(1.0), 2.0).recommendations or ()] == [True, False]
+    assert [
+        recommendation.first for recommendation in shifted(at(1.0), 2.0).recommendations or ()
+    ] == [True, False]
 
 
 def test_what_never_happened_does_not_move() -> None:

@@ -281,4 +281,4 @@ def test_what_it_prevents_is_an_alternative() -> None:
 def left_out(line: Timeline) -> list[tuple[str, int]]:
     """Return without what there would be which count."""
     found = alternatives_of(entry_of(line))
-    return [(one.what, one.desired) for one in found if isinstance(one, RemovedInput)]
+    return [(text.what, text.desired) for text in found if isinstance(text, RemovedInput)]

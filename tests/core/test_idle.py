@@ -77,7 +77,7 @@ def test_when_a_metric_is_active(reading: Reading, activation: float, activity: 
         decision, _ = decide(
             spec(metric), Flags(), observation, History(), BASE, extensions=extensions
         )
-        assert [one.activity for one in decision.metrics] == [activity]
+        assert [text.activity for text in decision.metrics] == [activity]
 
 
 def test_to_sleep_and_to_wake() -> None:
@@ -290,7 +290,7 @@ def test_the_record_says_how_it_stands() -> None:
     status = known(target.decision.idle)
     assert (status.active, status.asleep) == (False, False)
     assert (status.last_active, status.until) == (BASE, BASE + 60.0)
-    assert [one.activity for one in target.decision.metrics] == [Activity.INACTIVE, None]
+    assert [metric.activity for metric in target.decision.metrics] == [Activity.INACTIVE, None]
     target.sync("1m", queue=0, cpu=50).sync("1m15s", queue=0, cpu=50)
     assert target.decision.zone is Zone.IDLE
     assert known(target.decision.idle).asleep
@@ -424,7 +424,7 @@ def test_a_fallback_does_not_overrule_what_an_incomplete_reading_asks_for(
     decision, _ = decide(
         target.spec, target.flags, observed, target.history, BASE + 15.0, extensions=extensions
     )
-    assert [one.proposal for one in decision.metrics] == [proposal]
+    assert [metric.proposal for metric in decision.metrics] == [proposal]
     assert (decision.desired, decision.outcome) == (proposal, "partial")
 
 
@@ -435,7 +435,7 @@ def test_a_reading_that_fails_altogether_asks_for_nothing() -> None:
     extensions = Extensions(fallback=Fallback(4, 1))
     of = spec(QUEUE, MAILS, behavior=FREE)
     decision, _ = decide(of, Flags(), observed, history, BASE, extensions=extensions)
-    assert [one.proposal for one in decision.metrics] == [4, 9]
+    assert [metric.proposal for metric in decision.metrics] == [4, 9]
     assert decision.desired == 9
 
 
@@ -448,14 +448,14 @@ def test_pods_that_refill_bring_no_fallback() -> None:
     for number in range(50):
         lost = {40: (0, 1), 41: (0, 1), 42: (2, 3), 43: (2, 3)}.get(number, ())
         milli = [100] * 4 if number > 43 else milli
-        one = PodSamples(
+        item = PodSamples(
             {
                 f"p{index}": Sample(milli[index], now, 60.0)
                 for index in range(4)
                 if index not in lost
             }
         )
-        seen = replace(observe(4, one), last_read=now - 15.0, ranges=(120.0,))
+        seen = replace(observe(4, item), last_read=now - 15.0, ranges=(120.0,))
         decision, history = decide(of, Flags(), seen, history, now, extensions=extensions)
         assert (decision.desired, decision.metrics[0].fallback) == (4, None)
         now += 15.0

@@ -140,7 +140,7 @@ MILLI = """
 """
 
 
-@pytest.mark.parametrize(("text", "milli"), [one.split("=") for one in MILLI.split()])
+@pytest.mark.parametrize(("text", "milli"), [row.split("=") for row in MILLI.split()])
 def test_milli(text: str, milli: str) -> None:
     assert quantities.parse_milli(text) == int(milli)
 
@@ -208,7 +208,7 @@ DECIMAL = "1000=1 1500=1500m 12000000=12k 0=0 -2000=-2"
 def test_status_format() -> None:
     """Reported values have Kubernetes' canonical form; memory counts in powers of 1024."""
     for texts, binary in ((WRITTEN, True), (DECIMAL, False)):
-        for milli, text in (one.split("=") for one in texts.split()):
+        for milli, text in (row.split("=") for row in texts.split()):
             assert quantities.format_milli(int(milli), binary=binary) == text
 
 

@@ -114,8 +114,8 @@ def test_missing_data_lowers_nothing(data: st.DataObject) -> None:
     of, observation, history, extensions = drawn(data, paused=False)
     queues = [
         index
-        for index, one in enumerate(of.metrics)
-        if isinstance(one, ExternalMetric | ObjectMetric)
+        for index, metric in enumerate(of.metrics)
+        if isinstance(metric, ExternalMetric | ObjectMetric)
     ]
     readings = list(observation.readings)
     if queues:
@@ -148,7 +148,9 @@ def test_nothing_goes_idle_while_a_metric_is_active_or_unknown(data: st.DataObje
     decision, extensions = decided(data)
     if decision.zone is Zone.IDLE and decision.rescale:
         assert decision.desired == known(extensions.idle).replicas
-        taking_part = {one.activity for one in decision.metrics if one.activity is not None}
+        taking_part = {
+            metric.activity for metric in decision.metrics if metric.activity is not None
+        }
         assert taking_part <= {Activity.INACTIVE}
         assert not known(decision.idle).kept_awake
         if decision.desired < (decision.current or 0):

@@ -139,10 +139,14 @@ def test_a_pause_leaves_no_condition_behind_and_is_as_old_as_it_is() -> None:
     """Its conditions begin once, and end with it in every zone."""
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
     target.sync("0s", queue=40).sync("1m", queue=40)
-    (active,) = (one for one in target.history.conditions if one.type == "ScalingActive")
+    (active,) = (
+        condition for condition in target.history.conditions if condition.type == "ScalingActive"
+    )
     assert active.last_transition == BASE
     target.annotated(paused="scale-down").sync("2m", queue=20).sync("3m", queue=20)
-    (limited,) = (one for one in target.history.conditions if one.type == "ScalingLimited")
+    (limited,) = (
+        condition for condition in target.history.conditions if condition.type == "ScalingLimited"
+    )
     assert limited.last_transition == BASE + 120.0
     target.annotated().by_hand(0).sync("4m", queue=20).want(0)
     target.conditions(ScalingActive="ScalingDisabled", ScalingLimited="DesiredWithinRange")

@@ -56,8 +56,8 @@ def proposed(
 
 def starting(name: str, requests: str = "1") -> Pod:
     """Return a Running pod that is not ready yet."""
-    one = PodRequests((container(cpu=requests),))
-    return pod(name, ready=FALSE, start=-20.0, transition=-20.0, requests=one)
+    pod_requests = PodRequests((container(cpu=requests),))
+    return pod(name, ready=FALSE, start=-20.0, transition=-20.0, requests=pod_requests)
 
 
 def test_unready_pods_lessen_a_scale_up() -> None:
@@ -193,9 +193,9 @@ def test_overflow_saturates_where_kubernetes_wraps() -> None:
 def test_whole_percent_of_memory_beyond_92_terabytes() -> None:
     """Usage times 100 saturates, so that utilization never turns negative (semantics 6.1)."""
     usage = 10**17
-    one = PodRequests((container(memory="100T"),))
+    requests = PodRequests((container(memory="100T"),))
     metric = ResourceMetric("memory", utilization(100))
-    result = proposed(metric, samples(usage), (pod("p0", requests=one),), 1)
+    result = proposed(metric, samples(usage), (pod("p0", requests=requests),), 1)
     assert result.current.average_utilization == INT64_MAX // usage
 
 
@@ -243,10 +243,10 @@ IGNORED = PodGroups(0, (), (), ("p0",))
 FLAGS = Flags(cpu_initialization_period=300.0, initial_readiness_delay=30.0)
 
 
-def grouped(one: Pod, at: float | None) -> PodGroups:
+def grouped(pod: Pod, at: float | None) -> PodGroups:
     """Group one pod with a sample at ``at`` with a window of 60 s, or without a sample."""
     samples = {} if at is None else {"p0": Sample(500, BASE + at, 60.0)}
-    return group_pods([one], samples, "cpu", FLAGS, BASE)
+    return group_pods([pod], samples, "cpu", FLAGS, BASE)
 
 
 INITIALIZING = -299.0
@@ -258,7 +258,7 @@ RULE = UnreadyRule
 
 
 @pytest.mark.parametrize(
-    ("one", "at", "groups"),
+    ("pod", "at", "groups"),
     [
         (pod(phase="Unknown"), 0.0, READY),
         (pod(deleted=True, phase="Pending"), 0.0, IGNORED),
@@ -291,13 +291,13 @@ RULE = UnreadyRule
     ],
 )
 def test_rules_for_cpu(
-    one: Pod, at: float | None, groups: PodGroups | tuple[UnreadyRule, float | None]
+    pod: Pod, at: float | None, groups: PodGroups | tuple[UnreadyRule, float | None]
 ) -> None:
     """CPU of a pod that is starting says nothing of its load; all comparisons are strict.
 
     A full sample window ends its rule, the initialization period both; the rest has no end.
     """
-    found = grouped(one, at)
+    found = grouped(pod, at)
     if isinstance(groups, PodGroups):
         assert found == groups
     else:

@@ -82,19 +82,19 @@ def test_label_names_come_from_the_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "kind"),
+    ("series", "kind"),
     [
         (of_pod(math.nan), GapKind.NOT_A_NUMBER),
         (of_pod(math.inf), GapKind.NOT_A_NUMBER),
         (of_pod(1, age=300.25), GapKind.STALE),
     ],
 )
-def test_a_bad_sample_leaves_its_pod_missing(one: Series, kind: GapKind) -> None:
+def test_a_bad_sample_leaves_its_pod_missing(series: Series, kind: GapKind) -> None:
     """The pod is named with the reason; alone, that is the reading's gap."""
-    result = samples(RPS, one, of_pod(1, "p1"))
+    result = samples(RPS, series, of_pod(1, "p1"))
     assert set(result.samples) == {"p1"}
     assert {name: gap.kind for name, gap in result.dropped.items()} == {"p0": kind}
-    alone = instance(Gap, reading(RPS, one))
+    alone = instance(Gap, reading(RPS, series))
     assert alone.kind is kind
     assert set(samples(RPS, of_pod(1, age=300.0)).samples) == {"p0"}, "as old as permitted"
 
@@ -141,8 +141,10 @@ def test_a_container_without_a_series_leaves_the_pod_missing() -> None:
 def test_a_sidecar_counts_as_it_counts_in_the_requests(*, restartable: bool) -> None:
     """Without a series of its own a sidecar leaves the pod missing; an init container does not."""
     init = (container("proxy", restartable=restartable, cpu="1"),)
-    one = pod("p0", requests=PodRequests((container("app", cpu="1"),), init))
-    result = read(CPU, QUERY, QueryResult((of_pod(0.2, container="app"),)), "shop", (one,), BASE)
+    with_init = pod("p0", requests=PodRequests((container("app", cpu="1"),), init))
+    result = read(
+        CPU, QUERY, QueryResult((of_pod(0.2, container="app"),)), "shop", (with_init,), BASE
+    )
     assert isinstance(result, Gap if restartable else PodSamples)
 
 
@@ -155,8 +157,8 @@ def test_only_containers_whose_requests_count_are_summed() -> None:
     ]
     twice = of_pod(0.1, container="setup", id="/again")
     for requests in (of, PodRequests(of.containers, of.init_containers)):
-        one = (pod("p0", requests=requests),)
-        result = read(CPU, QUERY, QueryResult([*found, twice]), "shop", one, BASE)
+        pods = (pod("p0", requests=requests),)
+        result = read(CPU, QUERY, QueryResult([*found, twice]), "shop", pods, BASE)
         assert isinstance(result, PodSamples)
         assert result.samples["p0"].milli == 200
 

@@ -54,7 +54,7 @@ def unheld(
 
 
 def failed(decision: Decision) -> bool:
-    return any(not isinstance(one.outcome, Calculation) for one in decision.metrics)
+    return any(not isinstance(metric.outcome, Calculation) for metric in decision.metrics)
 
 
 @modest
@@ -67,13 +67,13 @@ def test_a_decision_can_always_be_made(data: st.DataObject) -> None:
     for stage in stages_of(decision):
         assert 0 <= stage.after <= INT32_MAX
     assert len(current_metrics(decision)) in {0, len(spec.metrics)}
-    types = [one.type for one in decision.conditions]
+    types = [condition.type for condition in decision.conditions]
     assert len(types) == len(set(types))
     if decision.rescale:
         settled, _ = settle(spec, decision, after)
         refused, _ = settle_failure(decision, after, history, "conflict")
-        assert [one.type for one in settled.conditions] == types
-        assert [one.type for one in refused.conditions] == types
+        assert [condition.type for condition in settled.conditions] == types
+        assert [condition.type for condition in refused.conditions] == types
 
 
 @modest
@@ -119,9 +119,13 @@ def test_a_blocked_decision_changes_nothing_but_conditions(data: st.DataObject) 
         if history.recommendations is not None:
             assert after.recommendations is not None
             known, window = history.recommendations, down_window(spec.behavior, flags)
-            assert all(one.only_down for one in after.recommendations if one not in known)
-            lost = (one for one in known if one not in after.recommendations)
-            assert all(one.time <= BASE - window for one in lost)
+            assert all(
+                recommendation.only_down
+                for recommendation in after.recommendations
+                if recommendation not in known
+            )
+            lost = (facts for facts in known if facts not in after.recommendations)
+            assert all(text.time <= BASE - window for text in lost)
     assert (after.scale_ups, after.scale_downs) == (history.scale_ups, history.scale_downs)
 
 

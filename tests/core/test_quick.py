@@ -43,9 +43,9 @@ def test_a_changed_record_is_the_replaced_one() -> None:
     """Whichever field it is; the first record stays as it was."""
     before = History()
     other = History((), desired_replicas=4, zeroed_by_us=True, contention=Contention(6))
-    for one in fields(History):
-        value = getattr(other, one.name)
-        assert changed(before, **{one.name: value}) == replace(before, **{one.name: value})
+    for text in fields(History):
+        value = getattr(other, text.name)
+        assert changed(before, **{text.name: value}) == replace(before, **{text.name: value})
     assert before == History()
 
 

@@ -61,7 +61,7 @@ def test_an_answer_that_fails_is_empty_or_incomplete(metric: MetricSpec) -> None
     for warnings, gaps in (((), ()), (("store eu-1 timed out",), (warned,))):
         whole = reading(metric, found, warnings=warnings)
         assert not isinstance(whole, Gap)
-        assert whole.gaps == tuple(Gap(GapKind.PARTIAL, one) for one in gaps)
+        assert whole.gaps == tuple(Gap(GapKind.PARTIAL, lapse) for lapse in gaps)
 
 
 def test_external_takes_all_series_that_the_selector_leaves() -> None:
@@ -88,7 +88,7 @@ def test_external_leaves_out_what_is_no_number_and_remembers_it(odd: float) -> N
     """Beside good values it is a gap of the whole; alone it is the reading's gap."""
     mixed = instance(Values, reading(QUEUE, series(5, queue="a"), series(odd, queue="b")))
     assert mixed.values == (5_000,)
-    assert [(one.kind, one.detail) for one in mixed.gaps] == [
+    assert [(lapse.kind, lapse.detail) for lapse in mixed.gaps] == [
         (GapKind.NOT_A_NUMBER, f'{{queue="b"}} is {odd}, not a number')
     ]
     assert gap(QUEUE, series(odd, queue="b")).kind is GapKind.NOT_A_NUMBER
@@ -102,7 +102,7 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
     sampled = "was sampled at 2025-12-31T23:54:59Z, and is older than 300 s (maxAge)"
     assert old == Gap(GapKind.STALE, f'{{queue="a"}} {sampled}')
     mixed = instance(Values, reading(QUEUE, series(5, age=301.0), series(6), query=query))
-    assert (mixed.values, [one.kind for one in mixed.gaps]) == ((6_000,), [GapKind.STALE])
+    assert (mixed.values, [lapse.kind for lapse in mixed.gaps]) == ((6_000,), [GapKind.STALE])
     assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE, "it has no time"
 
 
@@ -110,7 +110,7 @@ def test_external_tells_of_a_few_series_without_a_value_and_counts_the_others() 
     """Whoever writes series does not choose how much is told and kept of them."""
     odd = [series(math.nan, queue=f"q{number:02}") for number in range(100)]
     mixed = instance(Values, reading(QUEUE, series(5), *odd))
-    assert [one.detail for one in mixed.gaps[-2:]] == [
+    assert [lapse.detail for lapse in mixed.gaps[-2:]] == [
         '{queue="q09"} is nan, not a number',
         "nor do 90 more series have a value that counts",
     ]
@@ -196,8 +196,8 @@ def test_label_names_come_from_the_query() -> None:
         series(2, ingress="front", exported_namespace="shop", namespace="monitoring"),
     )
     metric = of_object(value("1"), ScaleTargetRef("v1", "Namespace", "any"))
-    for one in (INGRESS, metric):
-        assert reading(one, *found, query=RENAMED) == Values((2_000,))
+    for item in (INGRESS, metric):
+        assert reading(item, *found, query=RENAMED) == Values((2_000,))
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_thousandths_do_not_hold_is_kept(
     samples: tuple[float, ...], milli: tuple[int, ...], total: float | None
 ) -> None:
     """The sum as the doubles that were read, only where it is another one."""
-    answer = QueryResult(tuple(series(one, pod=str(n)) for n, one in enumerate(samples)))
+    answer = QueryResult(tuple(series(sample, pod=str(n)) for n, sample in enumerate(samples)))
     reading = instance(Values, read(external(average("10")), Query("q"), answer, "shop", (), BASE))
     assert (reading.values, reading.total) == (milli, total)
     if len(samples) == 1:
@@ -288,21 +288,24 @@ def test_nan_is_zero_series_by_series_where_the_query_says_so() -> None:
     assert kind(worded(QUEUE, EMPTY_IS_ZERO, nan)) is GapKind.NOT_A_NUMBER
     found = (series(math.nan, namespace="shop", pod="p0"), series(7, namespace="shop", pod="p1"))
     samples = instance(PodSamples, worded(per_pod("1"), NAN_IS_ZERO, *found))
-    assert {name: one.milli for name, one in samples.samples.items()} == {"p0": 0, "p1": 7_000}
+    assert {name: sample.milli for name, sample in samples.samples.items()} == {
+        "p0": 0,
+        "p1": 7_000,
+    }
 
 
 @pytest.mark.parametrize(
-    ("metric", "one"),
+    ("metric", "only"),
     [
         (QUEUE, series(5)),
         (INGRESS, series(5, ingress="front")),
         (per_pod("1"), series(5, namespace="shop", pod="p0")),
     ],
 )
-def test_a_partial_reading_is_whole_if_the_query_says_so(metric: MetricSpec, one: Series) -> None:
+def test_a_partial_reading_is_whole_if_the_query_says_so(metric: MetricSpec, only: Series) -> None:
     """Without gaps it may scale down (2.1); without the word it may not."""
     for query, gaps in ((USE_PARTIAL, 0), (Query("q"), 1)):
-        found = worded(metric, query, one, warnings=PARTIAL)
+        found = worded(metric, query, only, warnings=PARTIAL)
         assert isinstance(found, Values | PodSamples)
         assert len(found.gaps) == gaps
 
@@ -316,9 +319,9 @@ def test_series_without_a_value_may_be_left_out_where_the_query_says_so() -> Non
 
 def test_a_pod_of_which_a_container_is_missing_has_no_sample_whatever_the_word() -> None:
     """Half of a pod's usage would be an invented sample."""
-    one = pod("p0", requests=PodRequests((container("app"), container("proxy"))))
+    web_pod = pod("p0", requests=PodRequests((container("app"), container("proxy"))))
     found = QueryResult([series(1, namespace="shop", pod="p0", container="app")])
-    result = read(cpu(utilization(50)), USE_PARTIAL, found, "shop", (one,), BASE)
+    result = read(cpu(utilization(50)), USE_PARTIAL, found, "shop", (web_pod,), BASE)
     assert kind(result) is GapKind.PARTIAL
 
 
@@ -355,8 +358,8 @@ def test_a_reading_says_which_zeros_nobody_measured() -> None:
     assert empty.empty
     nan, stale = series(math.nan), series(math.nan, age=OLD)
     for metric, found in ((QUEUE, (nan, nan, series(5), stale)), (INGRESS, ())):
-        one = series(math.nan, ingress="front")
-        read_now = instance(Values, worded(metric, NAN_IS_ZERO, *found or (one,)))
+        nan_series = series(math.nan, ingress="front")
+        read_now = instance(Values, worded(metric, NAN_IS_ZERO, *found or (nan_series,)))
         assert read_now.nans == (2 if found else 1)
         assert not read_now.empty
     measured = instance(Values, worded(QUEUE, NAN_IS_ZERO, series(0)))

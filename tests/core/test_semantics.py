@@ -58,12 +58,12 @@ def test_every_citation_names_a_rule() -> None:
 def test_every_rule_names_its_tests() -> None:
     """Those that only hold other rules need none."""
     starts = [*_RULE.finditer(PAGE)]
-    ends = [one.start() for one in starts[1:]] + [len(PAGE)]
+    ends = [start.start() for start in starts[1:]] + [len(PAGE)]
     untested = {
-        one[1]
-        for one, end in zip(starts, ends, strict=True)
-        if not any(number.startswith(f"{one[1]}.") for number in numbers())
-        and not named_tests(PAGE[one.start() : end])
+        start[1]
+        for start, end in zip(starts, ends, strict=True)
+        if not any(number.startswith(f"{start[1]}.") for number in numbers())
+        and not named_tests(PAGE[start.start() : end])
     }
     assert untested == set()
 

@@ -74,11 +74,11 @@ QUEUES = QueryResult(
 def test_selectors_filter_series(selector: LabelSelector | None, found: list[float]) -> None:
     """Every operator, here and not in the query, so that one query serves many targets."""
     for _ in range(2):  # the second time from the index
-        assert [one.value for one in QUEUES.select(selector)] == found
+        assert [item.value for item in QUEUES.select(selector)] == found
 
 
 def test_series_are_found_by_label() -> None:
-    assert [one.value for one in QUEUES.with_label("queue", "mails")] == [3]
+    assert [item.value for item in QUEUES.with_label("queue", "mails")] == [3]
     assert list(QUEUES.with_label("queue", "")) == []
     assert list(QUEUES.with_label("pod", "p0")) == []
 
@@ -328,5 +328,5 @@ def test_an_answer_is_divided_once() -> None:
     answer = both(1.0, 2.0, POD)
     assert answer.only(EU) is answer.only(EU)
     assert answer.only(()) is answer
-    assert [one.value for one in answer.only(US).series] == [2.0]
+    assert [series.value for series in answer.only(US).series] == [2.0]
     assert isinstance(answer.series[0], Series)

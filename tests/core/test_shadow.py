@@ -45,7 +45,7 @@ class AgreementPanel:
                 of.desired,
                 of.reason,
                 of.outcome,
-                [(one.name, one.before, one.after, one.reason) for one in stages_of(of)],
+                [(stage.name, stage.before, stage.after, stage.reason) for stage in stages_of(of)],
             )
             for of in (ours, theirs)
         )
@@ -358,7 +358,7 @@ def test_a_restart_keeps_what_was_followed() -> None:
     line.history = loads(History, dumps(line.history))
     line.looked = None
     line.by_hand(12).sync("30s", queue=200)
-    (event, *_) = [one for one in line.history.scale_ups if one.change == 6]
+    (event, *_) = [history for history in line.history.scale_ups if history.change == 6]
     assert event.time == line.decision.time, "it may have been just now"
 
 

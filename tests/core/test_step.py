@@ -84,10 +84,10 @@ def test_what_was_seen_is_decided_from_as_it_is() -> None:
     )
     found = inputs_of(TARGET, History(), seen, ANSWERS, ON_TIME, closed).observation
     filled = {"readings", "ranges", "windows", "metric_keys", "hold"}
-    for one in fields(Observation):
-        if one.name not in filled and not one.name.endswith("_replicas_reading"):
-            assert getattr(found, one.name) == getattr(seen, one.name), one.name
-            assert getattr(seen, one.name) != one.default, one.name
+    for field in fields(Observation):
+        if field.name not in filled and not field.name.endswith("_replicas_reading"):
+            assert getattr(found, field.name) == getattr(seen, field.name), field.name
+            assert getattr(seen, field.name) != field.default, field.name
 
 
 def test_a_late_sync_is_decided_as_of_its_instants_and_sees_the_windows_of_then() -> None:
@@ -103,7 +103,7 @@ def test_a_late_sync_is_decided_as_of_its_instants_and_sees_the_windows_of_then(
     assert (inputs.stamp, inputs.now) == (BASE + 3.5, BASE + 5)
     assert asked == [((NIGHT,), BASE + 5)]
     seen = inputs.observation
-    assert [one.schedule for one in seen.windows] == [NIGHT]
+    assert [window.schedule for window in seen.windows] == [NIGHT]
     assert seen.readings == (Values((20_000,)), Values((20_000,)))
     assert (seen.last_read, seen.last_sync, seen.ranges) == (BASE - 15, None, (60.0, 0.0))
 

@@ -90,7 +90,7 @@ def test_an_entry_is_read_back_as_it_was_and_decided_again_the_same(data: st.Dat
 
 def test_every_outcome_of_a_write_is_among_those_that_are_tried() -> None:
     """So that a new kind of outcome is not forgotten."""
-    assert {type(one) for one in OUTCOMES} == set(get_args(WriteOutcome))
+    assert {type(item) for item in OUTCOMES} == set(get_args(WriteOutcome))
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
@@ -197,7 +197,7 @@ class Life:
 def test_a_restart_at_every_step_changes_nothing(data: st.DataObject) -> None:
     """With every extension, any readings, pauses and counts set by hand: every record is equal."""
     of, extensions = data.draw(strategies.specs()), data.draw(strategies.extensions)
-    whole, restarted = (Life(of, extensions, restarts=one) for one in (False, True))
+    whole, restarted = (Life(of, extensions, restarts=item) for item in (False, True))
     now, replicas = BASE, data.draw(st.integers(0, 12))
     for _ in range(data.draw(st.integers(2, 8))):
         now += data.draw(st.sampled_from((15.0, 15.0, 61.0, 400.0)))

@@ -172,8 +172,10 @@ class Timeline:
 
     def annotated(self, **annotations: str) -> Self:
         """Set the annotations ``autoscaler/...`` from now on: paused, paused_until, and so on."""
-        names = {f"autoscaler/{one.replace('_', '-')}": one for one in annotations}
-        self._target.workload.annotate({name: annotations[one] for name, one in names.items()})
+        names = {
+            f"autoscaler/{annotation.replace('_', '-')}": annotation for annotation in annotations
+        }
+        self._target.workload.annotate({name: annotations[value] for name, value in names.items()})
         return self
 
     def opened(self, *windows: OpenWindow) -> Self:
@@ -185,7 +187,7 @@ class Timeline:
         self, least: float | Values | None = None, most: float | Values | None = None
     ) -> Self:
         """Let the queries of the bounds give these values from now on; NaN for no value."""
-        low, high = (_bound(one) for one in (least, most))
+        low, high = (_bound(item) for item in (least, most))
         self._target.bounds = (low, high)
         return self
 
@@ -249,19 +251,19 @@ class Timeline:
             None if limit is None else limit.reason,
             decision.outcome,
         )
-        for one, wanted in zip(found, (reason, stabilized, limited, outcome), strict=True):
-            assert wanted is None or one == wanted
+        for text, wanted in zip(found, (reason, stabilized, limited, outcome), strict=True):
+            assert wanted is None or text == wanted
         return self
 
     def conditions(self, **reasons: str | None) -> Self:
         """Check the reasons of conditions by type; None for a condition that there is not."""
-        actual = {one.type: one.reason for one in self.history.conditions}
+        actual = {condition.type: condition.reason for condition in self.history.conditions}
         assert {type_: actual.get(type_) for type_ in reasons} == reasons
         return self
 
     def events(self, *reasons: str) -> Self:
         """Check the reasons of the last sync's events, in order."""
-        assert tuple(one.reason for one in self.decision.events) == reasons
+        assert tuple(event.reason for event in self.decision.events) == reasons
         return self
 
     def releases(self, time: str) -> Self:

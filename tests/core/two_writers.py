@@ -106,7 +106,7 @@ class TwoWriters:
             self.instances[number] = Instance()
         self.leader, self.leads_since = number, self.now
         latest = self.now + GRACE
-        self.requests = [one for one in self.requests if one.lands <= latest]
+        self.requests = [request for request in self.requests if request.lands <= latest]
 
     def pass_time(self, seconds: float) -> None:
         for _ in range(round(seconds / PERIOD)):
@@ -136,9 +136,9 @@ class TwoWriters:
             assert self.replicas == allowed != before
 
     def _land(self) -> None:
-        due = [one for one in self.requests if one.lands <= self.now]
-        self.requests = [one for one in self.requests if one not in due]
-        for request in sorted(due, key=lambda one: one.lands):
+        due = [number for number in self.requests if number.lands <= self.now]
+        self.requests = [number for number in self.requests if number not in due]
+        for request in sorted(due, key=lambda number: number.lands):
             if request.version == self.version:
                 event = ScaleEvent(abs(request.replicas - self.replicas), request.lands)
                 if request.replicas > self.replicas:

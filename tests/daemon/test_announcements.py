@@ -106,7 +106,7 @@ def test_state_that_is_missed_shows_wherever_somebody_may_look(
     assert all(line["event"] == "state" for line in lines)
     site = Site(told.metrics, told.health)
     components = json.loads(b"".join(site.page("/readyz", "").body))["components"]
-    (state,) = [one for one in components if one["name"] == "state"]
+    (state,) = [component for component in components if component["name"] == "state"]
     assert state["ok"] is ok
     assert detail in state["message"]
     assert detail in lines[-1]["message"]

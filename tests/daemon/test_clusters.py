@@ -69,7 +69,7 @@ def test_a_cluster_that_hangs_delays_no_other(
     away = hanging(stack, "away", tmp_path, silent)
     others = [answering(stack, name, tmp_path) for name in ("eu", "us")]
     assert waits(others[0], away, others[1], seconds=30) < 10
-    assert all(one.caches.wait_synced(clock.monotonic()) for one in others)
+    assert all(other.caches.wait_synced(clock.monotonic()) for other in others)
 
 
 def test_what_nobody_is_delayed_by_is_waited_for(

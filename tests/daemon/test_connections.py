@@ -198,14 +198,16 @@ def test_no_claim_of_a_kubeconfig_takes_another_cluster_out_of_service(tmp_path:
     opened = partial(ConnectedCluster, *parts)
 
     with StandInCluster() as cluster, StandInCluster() as other:
-        paths = [one.kubeconfig(tmp_path / name) for one, name in ((cluster, "a"), (cluster, "b"))]
+        paths = [
+            text.kubeconfig(tmp_path / name) for text, name in ((cluster, "a"), (cluster, "b"))
+        ]
         paths.append(other.kubeconfig(tmp_path / "c"))
         entries = ", ".join(f"{{name: {path.name}, kubeconfig: {path}}}" for path in paths)
         config = loaded(tmp_path, f"{document()}clusters: [{entries}]\n")
         with closing(Connections(config, opened, stop, UNOBSERVED)) as current:
             assert list(current.clusters) == ["a", "b", "c"]
             assert current.unreached == {}
-            (sentence,) = alike({name: one.api for name, one in current.clusters.items()})
+            (sentence,) = alike({name: value.api for name, value in current.clusters.items()})
             assert sentence.startswith("the clusters a and b have the same API server, http:")
 
 
@@ -222,7 +224,7 @@ def test_a_plan_of_several_clusters_needs_only_one_of_them(tmp_path: Path) -> No
             ref = config.targets[0].spec.scale_target_ref
             told = [ports.clusters[name].cached_scale("shop", ref) for name in "abc"]
             assert told[:2] == [None, None]
-            (message,) = [one.message for one in told if isinstance(one, ReadFailure)]
+            (message,) = [text.message for text in told if isinstance(text, ReadFailure)]
             assert message.startswith(f"cluster c: {tmp_path / 'c'} sets no current-context")
         paths[0].write_text("{}")
         paths[1].write_text("{}")

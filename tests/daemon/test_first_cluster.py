@@ -53,7 +53,9 @@ def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict
     """Keep ten minutes of agreement of a target, and return the seconds of each that are kept."""
     record = kept(folder, (target, stretch(begin, 600.0)), cluster=cluster)
     found = record.agreement(None, 0.0, 0.0)
-    return {key: sum(kind.seconds for kind in one.totals.values()) for key, one in found.items()}
+    return {
+        key: sum(kind.seconds for kind in value.totals.values()) for key, value in found.items()
+    }
 
 
 def test_the_agreement_goes_on(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ class World:
 def result(*, empty: bool, namespace: str = "shop") -> SyncResult:
     """Return the sync of a target, whose query is sum(m0)."""
     timeline = Timeline(spec(external(average("10"))), replicas=3)
-    one = synced(timeline.sync("0s", queue=30), namespace)
+    result = synced(timeline.sync("0s", queue=30), namespace)
     if not empty:
-        return one
+        return result
     nothing = (Gap(GapKind.EMPTY, "the query returned no series"),)
-    observation = replace(one.inputs.observation, readings=nothing)
-    return replace(one, given=replace(one.inputs, observation=observation))
+    observation = replace(result.inputs.observation, readings=nothing)
+    return replace(result, given=replace(result.inputs, observation=observation))
 
 
 KEY = "shop/Deployment/web"

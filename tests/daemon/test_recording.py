@@ -62,12 +62,12 @@ def recorder(writer: FakeWriter) -> Recorder:
 def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> None:
     """A row for each sync; the decision with it where something but a value differs."""
     writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
-    one = recorder(writer)
+    recording = recorder(writer)
     result = synced(timeline.sync("0s", queue=30))
-    one.configure([result.target], timeline.flags)
-    one.report(result)
+    recording.configure([result.target], timeline.flags)
+    recording.report(result)
     for second, queue in ((15, 31), (30, 60), (45, 60)):
-        one.report(synced(timeline.sync(f"{second}s", queue=queue)))
+        recording.report(synced(timeline.sync(f"{second}s", queue=queue)))
     assert [row.change is not None for row in writer.rows] == [True, False, True, True]
     assert [row.numbers for row in writer.rows] == [
         (3, 3, 10_000, 3),
@@ -82,20 +82,20 @@ def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> No
 def test_after_a_loss_and_with_other_flags_everything_is_recorded_anew() -> None:
     """Where rows were lost nobody knows what holds, and other flags are other rules."""
     writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
-    one = recorder(writer)
+    recording = recorder(writer)
     result = synced(timeline.sync("0s", queue=30))
-    one.configure([result.target], timeline.flags)
+    recording.configure([result.target], timeline.flags)
     for _ in range(2):
-        one.report(result)
+        recording.report(result)
     writer.epoch += 1
     for _ in range(2):
-        one.report(result)
-    one.configure([result.target], replace(Flags(), tolerance=0.2))
+        recording.report(result)
+    recording.configure([result.target], replace(Flags(), tolerance=0.2))
     for _ in range(2):
-        one.report(result)
+        recording.report(result)
     assert [row.change is not None for row in writer.rows] == [True, False] * 3
-    one.configure([], Flags())
-    one.report(result)
+    recording.configure([], Flags())
+    recording.report(result)
     assert len(writer.rows) == 6
 
 
@@ -226,10 +226,10 @@ def results(seconds: float) -> Iterator[SyncResult]:
 def test_stretches_that_follow_each_other_are_one() -> None:
     """It is handed in again with another end; the first window is another stretch."""
     writer = FakeWriter()
-    with closing(recorder(writer)) as one:
+    with closing(recorder(writer)) as recording:
         played = [*results(900)]
         for result in played:
-            one.report(result)
+            recording.report(result)
     by_begin = {row.begin: row for row in writer.agreed}
     first, second = by_begin.values()
     assert (first.kind, second.kind) == (Agreement.NOT_COMPARED, Agreement.DIFFERENT)
@@ -243,15 +243,15 @@ def test_stretches_that_follow_each_other_are_one() -> None:
 def test_a_target_that_leaves_the_shadow_is_forgotten(change: str) -> None:
     """What is known is handed in then, and nothing more at the end."""
     writer = FakeWriter()
-    with closing(recorder(writer)) as one:
+    with closing(recorder(writer)) as recording:
         for result in results(345):
-            one.report(result)
+            recording.report(result)
         live = replace(result.target, extensions=Extensions())
-        one.configure([result.target], Flags())
+        recording.configure([result.target], Flags())
         told = len(writer.agreed)
-        one.configure([live] if change == "live" else [], Flags())
+        recording.configure([live] if change == "live" else [], Flags())
         if change == "live":
-            one.report(replace(result, decision=replace(result.decision, shadow=False)))
+            recording.report(replace(result, decision=replace(result.decision, shadow=False)))
         assert writer.agreed[-1].end == pytest.approx(result.decision.stamp - 16.5)
         assert len(writer.agreed) > told
         told = len(writer.agreed)
@@ -261,9 +261,9 @@ def test_a_target_that_leaves_the_shadow_is_forgotten(change: str) -> None:
 def test_a_live_target_is_not_compared() -> None:
     """Nothing else scales it."""
     writer = FakeWriter()
-    with closing(recorder(writer)) as one:
+    with closing(recorder(writer)) as recording:
         for result in results(300):
-            one.report(replace(result, decision=replace(result.decision, shadow=False)))
+            recording.report(replace(result, decision=replace(result.decision, shadow=False)))
     assert writer.agreed == []
 
 

@@ -75,146 +75,146 @@ def hanging() -> HangingSyncError:
 
 def test_what_cannot_be_put_in_force_now_is_tried_again(tmp_path: Path) -> None:
     """Every 30 s until it succeeds, told once; the configuration before stays meanwhile."""
-    one = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging(), hanging())
-    one.write("30s")
-    lines = one.pass_(4)
+    reload = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging(), hanging())
+    reload.write("30s")
+    lines = reload.pass_(4)
     assert [line["event"] for line in lines] == ["reload_failed"]
     assert HANGS in lines[0]["message"]
-    assert one.tries == [30.0]
-    assert one.reload.config.sync_period == 15.0
-    assert one.told()[0] is False
-    assert "a sync in hand does not end" in one.told()[1]
-    assert one.pass_(2 * RETRY_SECONDS) == []
-    assert one.tries == [30.0] * 3
-    assert one.outcomes() == {"succeeded": 0, "failed": 3}
-    assert [line["event"] for line in one.pass_(RETRY_SECONDS)] == ["reloaded"]
-    assert one.reload.config.sync_period == 30.0
-    assert one.told()[0] is True
-    assert one.outcomes() == {"succeeded": 1, "failed": 3}
-    one.pass_(3 * RETRY_SECONDS)
-    assert len(one.tries) == 4
+    assert reload.tries == [30.0]
+    assert reload.reload.config.sync_period == 15.0
+    assert reload.told()[0] is False
+    assert "a sync in hand does not end" in reload.told()[1]
+    assert reload.pass_(2 * RETRY_SECONDS) == []
+    assert reload.tries == [30.0] * 3
+    assert reload.outcomes() == {"succeeded": 0, "failed": 3}
+    assert [line["event"] for line in reload.pass_(RETRY_SECONDS)] == ["reloaded"]
+    assert reload.reload.config.sync_period == 30.0
+    assert reload.told()[0] is True
+    assert reload.outcomes() == {"succeeded": 1, "failed": 3}
+    reload.pass_(3 * RETRY_SECONDS)
+    assert len(reload.tries) == 4
 
 
 def test_what_the_file_says_by_then_is_tried(tmp_path: Path) -> None:
     """A change meanwhile, and a signal, do not wait for the next try."""
-    one = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging())
-    one.write("30s")
-    one.pass_(4)
-    one.pass_(1, asked=True)
-    one.write("120s")
-    one.pass_(4)
-    assert one.tries == [30.0, 30.0, 120.0]
-    assert one.reload.config.sync_period == 120.0
+    reload = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging())
+    reload.write("30s")
+    reload.pass_(4)
+    reload.pass_(1, asked=True)
+    reload.write("120s")
+    reload.pass_(4)
+    assert reload.tries == [30.0, 30.0, 120.0]
+    assert reload.reload.config.sync_period == 120.0
 
 
 def test_very_many_mistakes_are_few_lines_of_the_log(tmp_path: Path) -> None:
     """Some are logged and the rest is counted; the last good configuration stays in force."""
-    one = Reloading(tmp_path / "autoscaler.yaml")
-    one.file.write_text("prometheus: {url: http://p:9090}\ntargets: [" + "x, " * 5000 + "]\n")
-    (line,) = one.pass_(4)
+    reload = Reloading(tmp_path / "autoscaler.yaml")
+    reload.file.write_text("prometheus: {url: http://p:9090}\ntargets: [" + "x, " * 5000 + "]\n")
+    (line,) = reload.pass_(4)
     assert (line["event"], len(line["problems"]), line["more_problems"]) == (
         "reload_failed",
         20,
         81,
     )
-    assert one.reload.config.sync_period == 15.0
+    assert reload.reload.config.sync_period == 15.0
 
 
 def test_a_file_with_mistakes_is_tried_when_it_changes(tmp_path: Path) -> None:
     """It ends the tries of the one before it, and is read once, since it says the same again."""
-    one = Reloading(tmp_path / "autoscaler.yaml", hanging())
-    one.write("30s")
-    one.pass_(4)
-    one.write("never")
-    assert [line["event"] for line in one.pass_(3 * RETRY_SECONDS)] == ["reload_failed"]
-    assert one.outcomes() == {"succeeded": 0, "failed": 2}
-    assert one.tries == [30.0]
-    one.write("120s")
-    one.pass_(4)
-    assert one.reload.config.sync_period == 120.0
+    reload = Reloading(tmp_path / "autoscaler.yaml", hanging())
+    reload.write("30s")
+    reload.pass_(4)
+    reload.write("never")
+    assert [line["event"] for line in reload.pass_(3 * RETRY_SECONDS)] == ["reload_failed"]
+    assert reload.outcomes() == {"succeeded": 0, "failed": 2}
+    assert reload.tries == [30.0]
+    reload.write("120s")
+    reload.pass_(4)
+    assert reload.reload.config.sync_period == 120.0
 
 
 @pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), OSError("no room")])
 def test_a_defect_is_told_once_and_tried_again(tmp_path: Path, error: Exception) -> None:
     """Whatever prevented it may be over, and the daemon goes on in any case."""
-    one = Reloading(tmp_path / "autoscaler.yaml", error, error)
-    one.write("30s")
-    assert [line["event"] for line in one.pass_(4)] == ["reload_failed", "fault"]
-    assert [line["event"] for line in one.pass_(2 * RETRY_SECONDS)] == ["reloaded"]
+    reload = Reloading(tmp_path / "autoscaler.yaml", error, error)
+    reload.write("30s")
+    assert [line["event"] for line in reload.pass_(4)] == ["reload_failed", "fault"]
+    assert [line["event"] for line in reload.pass_(2 * RETRY_SECONDS)] == ["reloaded"]
 
 
 def test_files_that_are_written_while_they_are_read_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a main file of before and an included one of after nothing ever comes into force."""
-    one = Reloading(tmp_path / "autoscaler.yaml")
+    reload = Reloading(tmp_path / "autoscaler.yaml")
     included = tmp_path / "more.yaml"
 
     def deploy(period: str) -> None:
-        one.file.write_text(GOOD.format(period=period) + "include: [more.yaml]\n")
+        reload.file.write_text(GOOD.format(period=period) + "include: [more.yaml]\n")
         included.write_text(f"queries: {{q: period {period}}}\n")
 
     read_bytes, deployed = file_contents.read_bytes, ["120s"]
 
     def read(file: Path, most: int) -> bytes:
         content = read_bytes(file, most)
-        if file == one.file and deployed:
+        if file == reload.file and deployed:
             deploy(deployed.pop())
         return content
 
     deploy("30s")
     monkeypatch.setattr(reading, "read_bytes", read)
-    one.pass_(1, asked=True)
-    assert one.tries == [120.0]
-    one.pass_(5)
-    assert one.tries == [120.0]
+    reload.pass_(1, asked=True)
+    assert reload.tries == [120.0]
+    reload.pass_(5)
+    assert reload.tries == [120.0]
 
 
 @pytest.mark.parametrize("late", ["token", "folder/token"])
 def test_a_file_that_comes_late_needs_nobody(tmp_path: Path, late: str) -> None:
     """A configuration is refused for a secret that is not there yet, and read again once it is."""
-    one = Reloading(tmp_path / "autoscaler.yaml")
+    reload = Reloading(tmp_path / "autoscaler.yaml")
     named = GOOD.replace("http://p:9090", f"http://p:9090, bearerTokenFile: {late}")
-    one.file.write_text(named.format(period="30s"))
-    assert [line["event"] for line in one.pass_(60)] == ["reload_failed"]
+    reload.file.write_text(named.format(period="30s"))
+    assert [line["event"] for line in reload.pass_(60)] == ["reload_failed"]
     (tmp_path / late).parent.mkdir(exist_ok=True)
     (tmp_path / late).write_text("secret")
-    assert [line["event"] for line in one.pass_(5)] == ["reloaded"]
-    assert one.told()[0] is True
+    assert [line["event"] for line in reload.pass_(5)] == ["reloaded"]
+    assert reload.told()[0] is True
     (tmp_path / late).write_text("another")
-    assert one.pass_(5) == []
+    assert reload.pass_(5) == []
 
 
 def test_what_waits_for_a_restart_is_told_until_it_is_taken_back(tmp_path: Path) -> None:
     """It is compared with what the daemon was started with, which runs on."""
-    one = Reloading(tmp_path / "autoscaler.yaml")
+    reload = Reloading(tmp_path / "autoscaler.yaml")
 
     def told(period: str, more: str) -> list[str]:
-        one.file.write_text(GOOD.format(period=period) + more)
-        return [line["message"] for line in one.pass_(4) if line["event"] == "needs_restart"]
+        reload.file.write_text(GOOD.format(period=period) + more)
+        return [line["message"] for line in reload.pass_(4) if line["event"] == "needs_restart"]
 
     def reloaded() -> str:
-        (line,) = (line for line in one.pass_(1, asked=True) if line["event"] == "reloaded")
+        (line,) = (line for line in reload.pass_(1, asked=True) if line["event"] == "reloaded")
         return str(line["message"])
 
     late = "listen: 127.0.0.1:9191 -> :9999; this takes effect when the daemon starts again"
     assert told("15s", "listen: :9999\n") == [late]
     assert told("30s", "listen: :9999\n") == [late]
     assert reloaded() == "nothing has changed"
-    one.file.write_text(GOOD.format(period="30s"))
-    taken_back, again = one.pass_(4), one.pass_(1, asked=True)
+    reload.file.write_text(GOOD.format(period="30s"))
+    taken_back, again = reload.pass_(4), reload.pass_(1, asked=True)
     assert [line["event"] for line in taken_back] == ["reloaded", "needs_no_restart"]
     assert [line["event"] for line in again] == ["reloaded"]
 
 
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     """The daemon goes on with the configuration before."""
-    one = Reloading(tmp_path / "autoscaler.yaml")
+    reload = Reloading(tmp_path / "autoscaler.yaml")
     named = GOOD.replace("http://p:9090", 'http://p:9090, bearerTokenFile: "a\\0b"')
-    one.file.write_text(named.format(period="30s"))
-    assert [line["event"] for line in one.pass_(5)] == ["reload_failed"]
-    one.write("30s")
-    assert [line["event"] for line in one.pass_(4)] == ["reloaded"]
+    reload.file.write_text(named.format(period="30s"))
+    assert [line["event"] for line in reload.pass_(5)] == ["reload_failed"]
+    reload.write("30s")
+    assert [line["event"] for line in reload.pass_(4)] == ["reloaded"]
 
 
 def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> None:
@@ -233,18 +233,18 @@ def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> N
             return self.waiting.pop()
 
     documents, file = Documents(), tmp_path / "autoscaler.yaml"
-    one = Reloading(file, source=documents)
+    reload = Reloading(file, source=documents)
     config = load(file)
     wrong = ConfigError([Problem("shop/web", None, "metrics", None, "is missing")])
     documents.waiting = [
         LoadedConfiguration(config.model_copy(update={"sync_period": 30.0}), {"shop/web": wrong})
     ]
-    reloaded, refused = one.pass_(1)
+    reloaded, refused = reload.pass_(1)
     assert (reloaded["event"], refused["event"]) == ("reloaded", "document_refused")
     assert refused["document"] == "shop/web"
     assert "metrics" in refused["message"]
-    assert one.tries == [30.0]
-    assert one.told() == (False, refused["message"])
+    assert reload.tries == [30.0]
+    assert reload.told() == (False, refused["message"])
     documents.waiting = [LoadedConfiguration(config)]
-    assert [line["event"] for line in one.pass_(1)] == ["reloaded"]
-    assert one.told() == (True, "the last reload succeeded")
+    assert [line["event"] for line in reload.pass_(1)] == ["reloaded"]
+    assert reload.told() == (True, "the last reload succeeded")

@@ -82,7 +82,7 @@ def save(directory: Path, known: dict[str, History]) -> None:
 
 def told(found: RestoredHistories, config: Config, keys: Sequence[str] = KEYS) -> str:
     """Return the first line of a plan of some targets."""
-    return found.describe([one for one in config.targets if one.key in keys])
+    return found.describe([target for target in config.targets if target.key in keys])
 
 
 def test_the_daemon_at_the_configured_address_is_asked_first(
@@ -103,7 +103,7 @@ def test_the_daemon_at_the_configured_address_is_asked_first(
 def test_a_share_that_is_the_whole_is_told_in_words(config: Config) -> None:
     """Three of three are all of them."""
     targets = [replace(config.targets[0], namespace=name) for name in "xyz"]
-    found = RestoredHistories({one.key: nth(1) for one in targets}, "x remembers")
+    found = RestoredHistories({target.key: nth(1) for target in targets}, "x remembers")
     assert found.describe(targets) == "continues with the history that x remembers of all 3 targets"
 
 

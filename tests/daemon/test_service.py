@@ -242,7 +242,7 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
         loop._reconfigure(load(daemon.file))
         assert loop.connections.clusters == {"eu": eu}
         ports = loop._ports(loop.connections)
-        (target,) = (one for one in loop.reload.config.targets if one.cluster == "us")
+        (target,) = (text for text in loop.reload.config.targets if text.cluster == "us")
         scale = ports.clusters[target.cluster].cached_scale("shop", target.spec.scale_target_ref)
         assert isinstance(scale, ReadFailure)
         assert 'no context "none"' in scale.message

@@ -45,7 +45,7 @@ SYNCS = 240
 def noted(course: Sequence[tuple[State, str]]) -> list[StateChange | None]:
     """Note the states and causes of one target, every 15 s."""
     standings = StateChanges()
-    return [standings.note("a", *one, T0 + 15 * sync) for sync, one in enumerate(course)]
+    return [standings.note("a", *item, T0 + 15 * sync) for sync, item in enumerate(course)]
 
 
 def test_a_beginning_and_an_end_are_told_once() -> None:
@@ -129,7 +129,7 @@ def test_what_goes_on_is_summed_up_each_minute() -> None:
     assert (len(others), others[-1].cause, others[-1].targets) == (10, "12 other causes", 12)
     assert standings.due_summaries(T0 + 61) == []
     standings.retain({"t10"})
-    assert [one.names for one in standings.due_summaries(T0 + 120)] == [("t10",)]
+    assert [summary.names for summary in standings.due_summaries(T0 + 120)] == [("t10",)]
 
 
 def test_a_summary_has_the_time_of_the_cause_that_it_names() -> None:
@@ -243,7 +243,7 @@ def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
     """Each is a change of scale as well."""
     timeline = extended.target(extended.IDLE, replicas=1)
     queue = [9, 4, 4, 4, 4, 35, 35]
-    results = [synced(timeline.sync(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    results = [synced(timeline.sync(f"{n}m", queue=number)) for n, number in enumerate(queue)]
     assert told_of(*results) == [
         "info idle: scaled 1 -> 0: idle, no metric active since 00:00:00Z",
         (
@@ -257,7 +257,7 @@ def test_a_fallback_is_told_when_it_begins_and_when_it_ends() -> None:
     """The failure before it is a line of its own."""
     timeline = extended.target(extended.FALLBACK, replicas=3)
     queue = [30, None, None, None, None, 60]
-    results = [synced(timeline.sync(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    results = [synced(timeline.sync(f"{n}m", queue=number)) for n, number in enumerate(queue)]
     failed = "no answer for queue"
     assert told_of(*results) == [
         f"warning failing: unchanged (3): queue: {failed}",

@@ -91,7 +91,7 @@ class DemoProcess:
     def session(self) -> dict[int, str]:
         """Return the processes of its session that run: command lines by pid."""
         found = {}
-        for pid in [int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal()]:
+        for pid in [int(file.name) for file in Path("/proc").iterdir() if file.name.isdecimal()]:
             # One may end meanwhile.
             with suppress(OSError):
                 if os.getsid(pid) == self._process.pid:

@@ -151,7 +151,7 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
         cluster.create(path, lease(name, group=group))
     asked = {"labelSelector": "group=a"}
     listed = cluster.get(path, **asked)
-    assert [one["metadata"]["name"] for one in listed.body["items"]] == ["one"]
+    assert [content["metadata"]["name"] for content in listed.body["items"]] == ["one"]
 
     def label(name: str, group: str | None) -> None:
         body = {"metadata": {"labels": {"group": group}}}
@@ -166,14 +166,14 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
         assert cluster.request("DELETE", f"{path}/one").status == 200
         assert cluster.request("DELETE", f"{path}/other").status == 200
         told = [next(events) for _ in range(4)]
-    assert [(one["type"], one["object"]["metadata"]["name"]) for one in told] == [
+    assert [(text["type"], text["object"]["metadata"]["name"]) for text in told] == [
         ("MODIFIED", "one"),
         ("ADDED", "other"),
         ("DELETED", "one"),
         ("DELETED", "other"),
     ]
     assert told[2]["object"]["metadata"]["labels"] == {"group": "a"}
-    versions = [int(one["object"]["metadata"]["resourceVersion"]) for one in told]
+    versions = [int(text["object"]["metadata"]["resourceVersion"]) for text in told]
     assert versions == sorted(set(versions))
 
 

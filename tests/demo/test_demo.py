@@ -79,7 +79,7 @@ def test_with_keep_it_stays_to_be_looked_at(tmp_path: Path) -> None:
         assert " -> 1: " in explained
         (plan,) = (text for command, text in shown.items() if " plan " in command)
         assert "by schedule day-shift" in plan
-        of_prometheus, of_record = (text for one, text in shown.items() if " replay " in one)
+        of_prometheus, of_record = (text for value, text in shown.items() if " replay " in value)
         assert "load        demo_queue_messages_ready is recorded" in of_prometheus
         assert "Deployment/web  " in of_record
         demo.signal(signal.SIGINT)

@@ -82,7 +82,7 @@ class Bed:
 
     def specs(self) -> dict[str, Json]:
         items = self.world.api.get(self.autoscalers)["items"]
-        return {one["metadata"]["name"]: one["spec"] for one in items}
+        return {document["metadata"]["name"]: document["spec"] for document in items}
 
     def has(self, name: str) -> bool:
         return self.world.key(name) in self.daemon.page("/api/v1/targets")
@@ -135,21 +135,21 @@ class Keda(Background):
     def _run(self) -> None:
         api, bed = self._bed.world.api, self._bed
         while not self._ended.wait(0.1):
-            for one in api.get(bed.scaled_objects)["items"]:
-                name = one["metadata"]["name"]
-                paused = "autoscaling.keda.sh/paused" in one["metadata"].get("annotations", {})
+            for manifest in api.get(bed.scaled_objects)["items"]:
+                name = manifest["metadata"]["name"]
+                paused = "autoscaling.keda.sh/paused" in manifest["metadata"].get("annotations", {})
                 made = f"keda-hpa-{name}" in bed.specs()
                 if paused and made:
                     api.delete(f"{bed.autoscalers}/keda-hpa-{name}")
                 elif not paused and not made:
-                    hpa = autoscaler(f"keda-hpa-{name}", one["spec"]["scaleTargetRef"]["name"])
+                    hpa = autoscaler(f"keda-hpa-{name}", manifest["spec"]["scaleTargetRef"]["name"])
                     hpa["metadata"]["labels"] = {"scaledobject.keda.sh/name": name}
                     others.create(api, bed.world.namespace, hpa)
                 if (
                     not paused
-                    and one.get("status", {}).get("lastActiveTime", LATER) < LONG_AGO_AND_MORE
+                    and manifest.get("status", {}).get("lastActiveTime", LATER) < LONG_AGO_AND_MORE
                 ):
-                    bed.world.set_by_hand(one["spec"]["scaleTargetRef"]["name"], 0)
+                    bed.world.set_by_hand(manifest["spec"]["scaleTargetRef"]["name"], 0)
 
 
 LONG_AGO, LONG_AGO_AND_MORE = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"

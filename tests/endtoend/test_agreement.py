@@ -56,7 +56,7 @@ def limited(target: Json) -> list[Json]:
     """Return the disagreements in which only ours has all the replicas that `other` needs."""
     counts = (NEEDED["other"], 2)
     return [
-        one for one in target.get("disagreements", ()) if (one["ours"], one["theirs"]) == counts
+        item for item in target.get("disagreements", ()) if (item["ours"], item["theirs"]) == counts
     ]
 
 
@@ -75,20 +75,20 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
         def told() -> dict[str, Any]:
             found = json.loads(daemon.page("/api/v1/agreement"))
             assert (found["live"], found["shadow"]) == (0, 3)
-            return {one["target"].rpartition("/")[2]: one for one in found["targets"]}
+            return {number["target"].rpartition("/")[2]: number for number in found["targets"]}
 
         def known() -> bool:
             targets = told()
             kinds = {
-                name: {time["kind"] for time in one.get("times", ()) if time["seconds"] > 0}
-                for name, one in targets.items()
+                name: {time["kind"] for time in target.get("times", ()) if time["seconds"] > 0}
+                for name, target in targets.items()
             }
             alike = "equal" in kinds["same"] & kinds["keda"]
             differs = targets["other"]["verdict"] == "differs"
             return alike and differs and bool(limited(targets["other"]))
 
         def wanted() -> list[int | None]:
-            return [one.get("hpa", {}).get("desiredReplicas") for one in told().values()]
+            return [text.get("hpa", {}).get("desiredReplicas") for text in told().values()]
 
         wait_until("each HPA has decided", lambda: wanted() == [2, 2, 1], timeout=30)
         for app, replicas in NEEDED.items():
@@ -116,11 +116,13 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
     said = 'HorizontalPodAutoscaler "other" wants 2 replicas, and found 2; jobs 2 of 1'
     assert f"\n  {said}\n" in plan[""]
     assert f"\n  HPA            {said}\n" in plan["--explain"]
-    planned = {one["target"]: one for one in json.loads(plan["-o json"])}
+    planned = {load["target"]: load for load in json.loads(plan["-o json"])}
     assert planned[world.key("other")]["hpa"]["desiredReplicas"] == 2
     assert status.splitlines()[-1] == "0 of 3 targets moved, 3 in shadow"
     state = world.folder / "state"
     left = json.loads(ran("agreement", "--state-directory", state, "-o", "json", code=1))["targets"]
-    assert {one["target"] for one in left} == {world.key(name) for name in NEEDED}
-    kept = {one["target"]: one["comparedSeconds"] for one in left}
-    assert all(kept[one["target"]] >= one["comparedSeconds"] > 0 for one in (same, other, keda))
+    assert {number["target"] for number in left} == {world.key(name) for name in NEEDED}
+    kept = {number["target"]: number["comparedSeconds"] for number in left}
+    assert all(
+        kept[metric["target"]] >= metric["comparedSeconds"] > 0 for metric in (same, other, keda)
+    )

@@ -100,7 +100,7 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
         at(daemon, world, "eu", 3)
         at(daemon, other, "us", 5)
         lease = f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases/autoscaler"
-        holders = [one.api.get(lease)["spec"]["holderIdentity"] for one in (world, other)]
+        holders = [item.api.get(lease)["spec"]["holderIdentity"] for item in (world, other)]
         process = holders[0].removesuffix("/eu")
         assert holders == [f"{process}/eu", f"{process}/us"]
         assert yaml.safe_load(daemon.page("/api/v1/health"))["leaders"] == [
@@ -128,7 +128,7 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
         want(world, "eu-1", 6)
         at(daemon, world, "eu", 6)
         health = requests.get(f"http://{daemon.address}/readyz", timeout=10).json()
-        names = {one["name"] for one in health["components"]}
+        names = {item["name"] for item in health["components"]}
         assert {"kubernetes/eu", "leadership/eu"} <= names
         assert not [name for name in names if name.endswith("/us")]
         daemon.write(document(world, other))
@@ -144,7 +144,7 @@ UP_BY_TWO = {"type": "Pods", "value": 2, "periodSeconds": POLICY_SECONDS}
 def leaders(daemon: DaemonProcess) -> dict[str, str]:
     """Return who leads each cluster as a daemon tells it, by the name before the random part."""
     answer = requests.get(f"http://{daemon.address}/api/v1/health", timeout=10).json()
-    return {one["cluster"]: one["holder"].partition("_")[0] for one in answer["leaders"]}
+    return {item["cluster"]: item["holder"].partition("_")[0] for item in answer["leaders"]}
 
 
 def test_who_stands_by_takes_both_clusters_over(world: World, other: World) -> None:

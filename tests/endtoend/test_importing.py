@@ -42,7 +42,7 @@ def test_the_autoscalers_of_a_cluster_become_targets_beside_them(
 
     def autoscalers() -> set[str]:
         items = world.api.get(others.path_of(world.namespace))["items"]
-        return {one["metadata"]["name"] for one in items}
+        return {document["metadata"]["name"] for document in items}
 
     for name in names:
         world.deploy(name, paused=True)

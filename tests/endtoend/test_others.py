@@ -64,7 +64,7 @@ def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
         assert f"\n  {other}\n" in planned(a)
         assert daemon.writes(a) == []
         agreement = json.loads(daemon.page("/api/v1/agreement"))
-        assert [one["target"] for one in agreement["targets"]] == [a]
+        assert [number["target"] for number in agreement["targets"]] == [a]
         assert (agreement["live"], agreement["shadow"]) == (1, 1)
         world.api.delete(f"{others.path_of(world.namespace)}/keda-hpa-a")
         daemon.wait_write(a, 4)
@@ -80,7 +80,7 @@ def test_a_live_target_that_an_hpa_takes_is_warned_of_once_over_a_restart(
 
     def events() -> list[str]:
         found = world.api.get(path)["items"]
-        return [one["message"] for one in found if one["reason"] == "ControlledByOther"]
+        return [text["message"] for text in found if text["reason"] == "ControlledByOther"]
 
     told = 'HorizontalPodAutoscaler "web" controls this target too; nothing is written until that '
     taken = {"target": a, "reason": "taken"}
@@ -116,7 +116,7 @@ def test_a_change_by_hand_is_told_with_its_manager_and_three_reversals_hold(
             assert line["manager"] == "stubborn-pipeline"
         held = daemon.wait_for("the hold", lambda line: "held_until" in line)
         assert held["message"].startswith("contested at ")
-        assert len([one for one in daemon.syncs(a) if one.get("write")]) == 3
+        assert len([sync for sync in daemon.syncs(a) if sync.get("write")]) == 3
         # The page takes a sync in after the log.
         wait_until("the page", lambda: 'reason="ReplicasContested"' in daemon.page("/metrics"))
 

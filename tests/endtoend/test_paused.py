@@ -10,7 +10,10 @@ RISEN = 8
 
 def annotate(world: World, name: str, **annotations: str | None) -> None:
     """Do what `kubectl annotate --overwrite` does."""
-    named = {f"autoscaler/{one.replace('_', '-')}": text for one, text in annotations.items()}
+    named = {
+        f"autoscaler/{annotation.replace('_', '-')}": text
+        for annotation, text in annotations.items()
+    }
     world.api.patch(world.path(name), {"metadata": {"annotations": named}})
 
 

@@ -41,7 +41,7 @@ def test_the_simulated_world_agrees_with_the_control_plane(world: World) -> None
     for name in BEHAVIORS:
         world.deploy(name)
     world.want(LOADS[0])
-    targets = [world.target(name, behavior=one) for name, one in BEHAVIORS.items()]
+    targets = [world.target(name, behavior=value) for name, value in BEHAVIORS.items()]
     state = world.folder / "simulated"
     document = world.document(*targets, stateDirectory=str(state))
     began = clock.wall()
@@ -54,11 +54,13 @@ def test_the_simulated_world_agrees_with_the_control_plane(world: World) -> None
     replayed, ran = CountingWatcher(*span), {}
     for target in config.targets:
         samples = record.samples(target.key, *span)
-        ran[target.key] = {one.time: (one.numbers[0], one.numbers[1]) for one in samples}
+        ran[target.key] = {
+            sample.time: (sample.numbers[0], sample.numbers[1]) for sample in samples
+        }
         data = RecordedData(record, *span, config.flags)
         begin = min(ran[target.key])
-        one = built(target, config.flags, data, Assumptions(), begin).target
-        for _ in SimulatedWorld([one], replayed).run(begin, span[1]):
+        item = built(target, config.flags, data, Assumptions(), begin).target
+        for _ in SimulatedWorld([item], replayed).run(begin, span[1]):
             pass
     for key, counts in ran.items():
         assert len({current for current, _ in counts.values()}) > 3, "it says something"

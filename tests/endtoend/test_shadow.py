@@ -30,7 +30,9 @@ def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
         assert daemon.stop() == 0
     assert world.replicas("a") == DEMAND
     events = world.api.get(f"/api/v1/namespaces/{world.namespace}/events")["items"]
-    assert [one["reason"] for one in events if one["source"].get("component") == "autoscaler"] == []
+    assert [
+        event["reason"] for event in events if event["source"].get("component") == "autoscaler"
+    ] == []
     leases = world.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases")
     assert leases["items"] == []
 

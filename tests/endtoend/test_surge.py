@@ -121,7 +121,8 @@ class Cluster:
     def __enter__(self) -> Self:
         takers = {"Deployment": self._deployment, "Pod": self._pod}
         self._threads = [
-            threading.Thread(target=self._follow, args=one, daemon=True) for one in takers.items()
+            threading.Thread(target=self._follow, args=taker, daemon=True)
+            for taker in takers.items()
         ]
         for thread in self._threads:
             thread.start()
@@ -187,7 +188,9 @@ class Cluster:
                 self._exporter.remove(series, self._labels(app, name))
         else:
             conditions = event["object"].get("status", {}).get("conditions", ())
-            pods[name] = ("Ready", "True") in {(one["type"], one["status"]) for one in conditions}
+            pods[name] = ("Ready", "True") in {
+                (condition["type"], condition["status"]) for condition in conditions
+            }
         self._set_load(_named(app))
 
     def _set_load(self, case: Case) -> None:
@@ -232,7 +235,7 @@ HPA_FLAGS = (
 GO_ON: Json = {"minReadySeconds": 0}
 
 
-CONSTANT = [one for one in Metric if one is not Metric.VALUE]
+CONSTANT = [item for item in Metric if item is not Metric.VALUE]
 
 Counts = Mapping[str, int]
 

@@ -153,7 +153,7 @@ class Fleet:
     def _origin(self, cluster: str, name: str) -> float:
         """Return a Unix time at which a target was due: most of its syncs lie on its grid."""
         times = [time_of(line).timestamp() for line in self.syncs(cluster, 0, name)]
-        return max(times, key=lambda one: sum(_off_grid(one, at) < 0.02 for at in times))
+        return max(times, key=lambda time: sum(_off_grid(time, at) < 0.02 for at in times))
 
     def settle(self, replicas: int) -> None:
         """Wait until the bad cluster is scaled to a count as the others are."""
@@ -184,9 +184,9 @@ class Fleet:
         return status(self.daemon.pid)["VmRSS"] / 1024
 
 
-def _off_grid(one: float, other: float) -> float:
+def _off_grid(number: float, other: float) -> float:
     """Return by how much the time between two instants differs from whole periods."""
-    periods = (one - other) / PERIOD
+    periods = (number - other) / PERIOD
     return abs(periods - round(periods)) * PERIOD
 
 

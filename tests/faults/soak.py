@@ -107,18 +107,20 @@ class Report:
     def warm(self) -> list[dict[str, int]]:
         """The measurements after the warm-up."""
         last = self.measured[-1]["syncs"]
-        return [one for one in self.measured if one["syncs"] > last * _WARM_UP]
+        return [result for result in self.measured if result["syncs"] > last * _WARM_UP]
 
     def slope(self, what: str) -> float:
         """Return the growth per sync, by a linear fit after the warm-up."""
         warm = self.warm
-        return linear_regression([one["syncs"] for one in warm], [one[what] for one in warm]).slope
+        return linear_regression(
+            [sample["syncs"] for sample in warm], [sample[what] for sample in warm]
+        ).slope
 
     def lines(self) -> Iterator[str]:
         """Yield what there is to say, line by line."""
         yield f"{self.measured[-1]['syncs']} syncs, {self.met} faults, {self.changes} changes"
         for what in MEASURED:
-            seen = [one[what] for one in self.warm]
+            seen = [sample[what] for sample in self.warm]
             yield (
                 f"{what:<9} {self.slope(what) * 1000:+.1f} per 1,000 syncs; "
                 f"first {seen[0]}, least {min(seen)}, most {max(seen)}, last {seen[-1]}"

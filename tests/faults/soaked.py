@@ -95,7 +95,7 @@ def _measured() -> dict[str, int]:
 
 
 def _thread_names() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name != _OF_WATCHES]
+    return [thread.name for thread in threading.enumerate() if thread.name != _OF_WATCHES]
 
 
 def _files_that_stay() -> set[tuple[str, str]]:

@@ -81,7 +81,9 @@ ROWS = [
     _row("never begins", on_its_scale(plays.never_begin), "gave no answer in time", lasting=LONG),
     _row(
         "401",
-        on_its_scale(plays.instead(lambda one: one.with_header(AUTHORIZATION, "Bearer unknown"))),
+        on_its_scale(
+            plays.instead(lambda request: request.with_header(AUTHORIZATION, "Bearer unknown"))
+        ),
         "does not accept the credentials of context .*Unauthorized",
     ),
     _row("403", as_nobody, "User .*nobody.* cannot update resource"),

@@ -139,7 +139,9 @@ ROWS = [
     Row("endless lists", endless_lists, "sent more than 16 MiB|no memory in time", server=False),
     Row(
         "endless scales",
-        on(plays.endless_body(b'{"a":"', b"a" * 65_536), lambda one: "/scale" in one.target),
+        on(
+            plays.endless_body(b'{"a":"', b"a" * 65_536), lambda request: "/scale" in request.target
+        ),
         "sent more than 16 MiB|gave no answer in time|no memory in time|no time was left",
         server=False,
     ),
@@ -185,7 +187,7 @@ def test_a_fault_of_one_cluster(world: Fleet, row: Row) -> None:
         world.wait_for(BAD, HIGH, timeout=15)
     world.check_grid(begin)
     for name in OTHERS:
-        assert [one for one in world.syncs(name, begin) if one.get("write") == "written"]
+        assert [sync for sync in world.syncs(name, begin) if sync.get("write") == "written"]
     assert most - before < MOST_MIB
     warnings = world.warnings(begin)
     assert all(f'"{name}' not in text for text in warnings for name in OTHERS), warnings

@@ -64,7 +64,7 @@ def test_two_daemons_at_once(workloads: Workloads) -> None:
     turns = 2
     with ExitStack() as stack:
         to_api = stack.enter_context(FaultProxy(plane.url, ca_file=plane.ca_file))
-        stack.enter_context(to_api.playing(meeting, lambda one: one.method == "PUT"))
+        stack.enter_context(to_api.playing(meeting, lambda request: request.method == "PUT"))
         daemons = [stack.enter_context(workloads.debugged(config, to_api)) for _ in range(2)]
         for daemon in daemons:
             daemon.wait_event("started")
@@ -74,7 +74,7 @@ def test_two_daemons_at_once(workloads: Workloads) -> None:
             workloads.wait_for(name, replicas)
 
         def outcomes() -> list[str]:
-            return [line["write"] for one in daemons for line in one.lines if "write" in line]
+            return [line["write"] for daemon in daemons for line in daemon.lines if "write" in line]
 
         def settled() -> bool:
             found = Counter(outcomes())
@@ -198,7 +198,7 @@ def test_other_autoscalers_that_are_forbidden_at_the_start(workloads: Workloads)
     forbidden = plays.failure("403 Forbidden", "Forbidden", "no RBAC policy")
     plane = workloads.plane
     with FaultProxy(plane.url, ca_file=plane.ca_file) as to_api, ExitStack() as running:
-        with to_api.playing(forbidden, lambda one: "/horizontalpodautoscalers" in one.target):
+        with to_api.playing(forbidden, lambda text: "/horizontalpodautoscalers" in text.target):
             daemon = running.enter_context(workloads.debugged(config, to_api))
             wait_until("a sync of each", lambda: all(daemon.syncs(key) for key in keys))
             assert {workloads.changes(name) for name in names} == {1}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.punctual
 
 
 def on_its_query(fault: Fault) -> Begin:
-    return on("to_prometheus", lambda name: lambda one: metric_of(name) in one.text, fault)
+    return on("to_prometheus", lambda name: lambda request: metric_of(name) in request.text, fault)
 
 
 def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:
@@ -63,7 +63,7 @@ ROWS = [
     ),
     _row(
         "400",
-        on_its_query(plays.instead(lambda one: one.with_body(b"query=sum%28"))),
+        on_its_query(plays.instead(lambda request: request.with_body(b"query=sum%28"))),
         "refused the query",
     ),
     _row("401", _answers("401 Unauthorized", b"Unauthorized"), "did not accept the credentials"),

@@ -28,5 +28,5 @@ def test_no_memory_file_or_thread_piles_up() -> None:
     assert report.slope("resident") < _MOST_BYTES_A_SYNC
     assert report.slope("sockets") < _MOST_SOCKETS_A_SYNC < report.met / _SYNCS
     for what in ("files", "threads"):
-        assert len({one[what] for one in report.warm}) == 1
-    assert max(one["workers"] for one in report.warm) <= _MOST_WORKERS
+        assert len({sample[what] for sample in report.warm}) == 1
+    assert max(sample["workers"] for sample in report.warm) <= _MOST_WORKERS

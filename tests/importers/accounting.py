@@ -9,8 +9,8 @@ from autoscaler.config.documents import Location, path_of
 def leaves(value: Any, location: Location = ()) -> Iterator[Location]:
     """Yield where the values of a document stand."""
     if isinstance(value, dict | list) and value:
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from leaves(one, (*location, key))
+        for key, text in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(text, (*location, key))
     else:
         yield location
 

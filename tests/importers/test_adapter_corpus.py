@@ -54,10 +54,10 @@ def test_every_document_of_rules_is_read(corpus: Path) -> None:
                     for described in (None, DescribedObject("", "Service", "front"))
                     if kind != "External" or described is None
                 ]
-                if not any(isinstance(one, ResolvedQuery) for one in pair):
+                if not any(isinstance(item, ResolvedQuery) for item in pair):
                     refused.append(pair[0])
         assert time.thread_time() - begin < 0.5, file.name
     assert read > 25
-    for one in refused:
-        assert isinstance(one, UnresolvedQuery)
-        assert any(reason in one.sentence for reason in _REFUSED), one.sentence
+    for error in refused:
+        assert isinstance(error, UnresolvedQuery)
+        assert any(reason in error.sentence for reason in _REFUSED), error.sentence

@@ -318,7 +318,7 @@ def world(
         admin_api.create(f"/api/v1/namespaces/{namespace}/pods", template)
     _write_samples(folder / "prometheus", namespace)
     written = {
-        key: [one.rule for one in CASES if (one.kind == "External") is external]
+        key: [item.rule for item in CASES if (item.kind == "External") is external]
         for key, external in (("rules", False), ("externalRules", True))
     }
     rules = known(rules_in(Fields(written)))
@@ -362,12 +362,12 @@ def milli(quantity: str) -> int:
 def selector_text(selector: Mapping[str, Any] | None) -> str:
     """Write a LabelSelector as the HPA sends it."""
     terms = [f"{key}={value}" for key, value in (selector or {}).get("matchLabels", {}).items()]
-    for one in (selector or {}).get("matchExpressions", []):
+    for item in (selector or {}).get("matchExpressions", []):
         words = {"In": "in", "NotIn": "notin"}
-        if one["operator"] in words:
-            terms.append(f"{one['key']} {words[one['operator']]} ({','.join(one['values'])})")
+        if item["operator"] in words:
+            terms.append(f"{item['key']} {words[item['operator']]} ({','.join(item['values'])})")
         else:
-            terms.append(("!" if one["operator"] == "DoesNotExist" else "") + one["key"])
+            terms.append(("!" if item["operator"] == "DoesNotExist" else "") + item["key"])
     return ",".join(terms)
 
 
@@ -379,7 +379,7 @@ def theirs(world: World, case: Case) -> dict[str, int]:
         path = f"external.metrics.k8s.io/{of_namespace}/{case.name}"
         items = world.served(path, labelSelector=selector)
         assert items
-        return {"": sum(milli(one["value"]) for one in items)}
+        return {"": sum(milli(document["value"]) for document in items)}
     what, labels = "pods/*", "app=web"
     if case.described is not None:
         group, kind, name = case.described
@@ -388,7 +388,7 @@ def theirs(world: World, case: Case) -> dict[str, int]:
         what = "metrics" if kind == "Namespace" else what
     path = f"custom.metrics.k8s.io/{of_namespace}/{what}/{case.name}"
     items = world.served(path, labelSelector=labels, metricLabelSelector=selector)
-    by_name = {one["describedObject"]["name"]: milli(one["value"]) for one in items}
+    by_name = {document["describedObject"]["name"]: milli(document["value"]) for document in items}
     return by_name if case.described is None else {"": next(iter(by_name.values()))}
 
 

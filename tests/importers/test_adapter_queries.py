@@ -35,7 +35,7 @@ SHOP = {"matchLabels": {"namespace": "shop"}}
 def rules(*written: Mapping[str, object]) -> AdapterRules:
     """Return rules for both kinds of metrics, with a series, labels and a query unless given."""
     usual = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
-    each = [{**usual, **one} for one in written]
+    each = [{**usual, **manifest} for manifest in written]
     found = known(rules_in(Fields({"rules": each, "externalRules": each})))
     assert found.problems == ()
     return found
@@ -289,7 +289,7 @@ def test_a_rule_for_any_series_may_win_over_a_pattern() -> None:
         found = resolved(rules(*both, {"seriesQuery": "y"}))
         assert str(found.query).startswith("sum(http_x{")
         other = {**anything, "metricsQuery": SUM.replace("sum", "max")}
-        found = resolved(rules(*(other if one is anything else one for one in both)))
+        found = resolved(rules(*(other if item is anything else item for item in both)))
         (note,) = found.notes
         assert "can give this metric, too" in note
 
@@ -365,7 +365,7 @@ def test_series_that_are_there_decide() -> None:
         (["hits_total"], rate),
         (["hits", "hits_total"], rate),
     ):
-        found = resolved(of, name="hits", series={one: [one] for one in reversed(series)})
+        found = resolved(of, name="hits", series={item: [item] for item in reversed(series)})
         assert (found.query, found.notes) == (promql, ())
     # Without an answer, and where there are none now, the query takes whichever there will be.
     seconds = rate.replace("hits_total", "hits_seconds_total")
@@ -390,7 +390,7 @@ def test_prometheus_is_asked_for_what_a_rule_takes(pattern: str, query: str) -> 
     assert found.query == 'sum(jobs_a{namespace!="",pod!=""}) by (namespace, pod)'
     assert found.notes == ()
     missing = asked(rules(rule), series={})
-    told = isinstance(missing, ResolvedQuery) and any("no series" in one for one in missing.notes)
+    told = isinstance(missing, ResolvedQuery) and any("no series" in note for note in missing.notes)
     assert told or isinstance(missing, UnresolvedQuery)
     sentences = missing.notes if isinstance(missing, ResolvedQuery) else (missing.sentence,)
     assert not any("--prometheus" in sentence for sentence in sentences)
@@ -450,7 +450,7 @@ def resource_query(
     )
     found = known(rules_in(fields))
     queries, problems = resource_queries(found)
-    different = [one.why for one in fields.entries() if one.outcome is KeyOutcome.DIFFERENT]
+    different = [entry.why for entry in fields.entries() if entry.outcome is KeyOutcome.DIFFERENT]
     return queries.get(name), different, problems
 
 

@@ -83,7 +83,7 @@ def test_rules_are_found_wherever_they_are_written(document: Mapping[str, object
     for key in ("apiVersion", "kind"):
         fields.carried(key)
     fields.refuse_the_rest()
-    refused = [one.location for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    refused = [entry.location for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
     assert refused == []
 
 
@@ -99,7 +99,7 @@ def test_a_key_that_nothing_is_known_of_is_told_in_a_text_too() -> None:
     text = yaml.safe_dump({"rules": [{**RULE, "labelValueReplacements": []}]})
     fields = Fields(config_map(text))
     assert rules_in(fields) is not None
-    (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    (refused,) = [entry for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
     assert refused.location == ("data", "config.yaml", "rules", 0, "labelValueReplacements")
 
 
@@ -115,7 +115,7 @@ def test_keys_that_say_nothing_are_accounted_for() -> None:
         fields = Fields(document)
         assert rules_in(fields) is not None
         fields.refuse_the_rest()
-        assert {one.outcome for one in fields.entries()} == {KeyOutcome.CARRIED}
+        assert {entry.outcome for entry in fields.entries()} == {KeyOutcome.CARRIED}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_rules_in_a_configmap_of_their_own_are_asked_for() -> None:
     fields = Fields({"rules": {"existing": "my-rules", "custom": [RULE]}})
     rules = known(rules_in(fields))
     assert rules.custom == ()
-    (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    (refused,) = [entry for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
     assert (refused.location, "my-rules" in refused.why) == (("rules", "existing"), True)
 
 
@@ -194,9 +194,9 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
         "rules[10].metricsQuery",
         "rules[11].seriesQuery",
     ]
-    refused = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    refused = [entry for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
     assert len(refused) == 11
-    assert all(one.why for one in refused)
+    assert all(item.why for item in refused)
 
 
 def test_rules_of_several_documents_keep_their_order() -> None:

@@ -36,7 +36,7 @@ def documents(file: Path) -> list[Any]:
     found: list[Any] = []
     with contextlib.suppress(yaml.YAMLError):
         found += yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader)
-    return [one for one in found if isinstance(one, dict)]
+    return [text for text in found if isinstance(text, dict)]
 
 
 def each(folder: str, output: Path) -> Iterator[tuple[Path, Ran]]:
@@ -85,14 +85,15 @@ def test_scaled_objects_of_prometheus_cpu_memory_and_cron(tmp_path: Path) -> Non
     signs_in = [
         file
         for file in files("scaledobject")
-        if documents(file) and {one.get("kind") for one in documents(file)} <= AUTHENTICATIONS
+        if documents(file)
+        and {document.get("kind") for document in documents(file)} <= AUTHENTICATIONS
     ]
     imported = whole = every = 0
     for file in files("scaledobject"):
         for manifest in documents(file):
             triggers = (manifest.get("spec") or {}).get("triggers") or ()
             alone = manifest.get("kind") == "ScaledObject" and len(documents(file)) == 1
-            if alone and triggers and {one.get("type") for one in triggers} <= OURS:
+            if alone and triggers and {trigger.get("type") for trigger in triggers} <= OURS:
                 ran = run([file, *signs_in], tmp_path / file.name)
                 every += 1
                 imported += bool(ran.text)
@@ -116,7 +117,9 @@ def test_metrics_for_which_a_rule_is_given(tmp_path: Path) -> None:
         for file in group["hpa"]:
             ran = run([file, *group["adapter"]], tmp_path / f"{number}.yaml")
             if ran.text:
-                metrics = [m for one in ran.document["targets"] for m in one.get("metrics", ())]
+                metrics = [
+                    m for target in ran.document["targets"] for m in target.get("metrics", ())
+                ]
                 found += sum(m["type"] in {"Pods", "Object", "External"} for m in metrics)
                 lost += sum("its query is a guess" in sentence for sentence in ran.sentences)
     assert lost <= 0.05 * found

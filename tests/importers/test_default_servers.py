@@ -97,10 +97,10 @@ def test_the_default_server(
             for target in targets
             if (named := servers_of(result.configuration, target)) is not None
         }
-        urls = {name: one["url"] for name, one in prometheus.get("servers", {}).items()}
-        by_address = {name: urls[one] if one else "" for name, one in found.items()}
+        urls = {name: value["url"] for name, value in prometheus.get("servers", {}).items()}
+        by_address = {name: urls[value] if value else "" for name, value in found.items()}
         assert by_address == {
-            name: {"": "", "a": A, "b": B, "a-2": A}[one] for name, one in servers.items()
+            name: {"": "", "a": A, "b": B, "a-2": A}[server] for name, server in servers.items()
         }
         lacking = url == UNKNOWN_URL and "" in servers.values()
         assert any("no source names" in note for note in result.conversion.notes) == lacking

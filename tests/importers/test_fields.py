@@ -11,7 +11,7 @@ DOCUMENT = {
 
 
 def said(fields: Fields) -> dict[str, KeyOutcome]:
-    return {".".join(map(str, one.location)): one.outcome for one in fields.entries()}
+    return {".".join(map(str, entry.location)): entry.outcome for entry in fields.entries()}
 
 
 def test_what_is_read_is_carried_over_unless_something_else_is_said() -> None:
@@ -28,8 +28,8 @@ def test_what_is_read_is_carried_over_unless_something_else_is_said() -> None:
 def test_what_nobody_speaks_of_is_refused_as_high_up_as_nothing_below_is_known() -> None:
     """A key covers what is below it; an entry of a list that is no mapping is left, too."""
     fields = Fields(DOCUMENT)
-    for one in fields.within("spec", "b").each("d"):
-        one.get("e")
+    for item in fields.within("spec", "b").each("d"):
+        item.get("e")
     fields.ignored("status", why="it is one")
     fields.refuse_the_rest()
     refused = [key for key, outcome in said(fields).items() if outcome is KeyOutcome.REFUSED]
@@ -45,9 +45,9 @@ def test_a_secret_is_never_shown() -> None:
     fields.get("spec", "s")
     fields.within("spec").secret("s")
     fields.get("kind")
-    assert [one.shown for one in fields.entries()] == ['"A"', ""]
+    assert [entry.shown for entry in fields.entries()] == ['"A"', ""]
     fields.refused("spec", "s", why="lost")
-    assert [one.sentence for one in fields.entries()][-1] == "lost"
+    assert [entry.sentence for entry in fields.entries()][-1] == "lost"
 
 
 def test_what_a_text_holds_has_entries_below_it() -> None:
@@ -65,7 +65,10 @@ def test_the_value_stands_in_a_sentence_that_has_it_not() -> None:
     fields = Fields({"a": "x1", "b": 2})
     fields.refused("a", why="x1 is wrong")
     fields.refused("b", why="this is wrong")
-    assert [one.sentence for one in fields.entries()] == ["x1 is wrong", "this is wrong (got 2)"]
+    assert [entry.sentence for entry in fields.entries()] == [
+        "x1 is wrong",
+        "this is wrong (got 2)",
+    ]
 
 
 def test_an_equal_query_has_one_name() -> None:

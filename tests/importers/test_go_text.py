@@ -152,7 +152,7 @@ def test_an_expression_is_turned_around(source: str, template: str, name: str, t
     """From the name that a template made to the texts that it can have been made of."""
     regex = GoRegex(source)
     captures = captures_of(name, template, regex)
-    made = None if captures is None else [one.text for one in regex.texts(captures)]
+    made = None if captures is None else [text.text for text in regex.texts(captures)]
     assert made == {"-": None, "none": []}.get(texts, texts.split())
     assert list(parts_of(template, regex))
 

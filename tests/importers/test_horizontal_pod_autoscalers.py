@@ -230,7 +230,7 @@ def test_the_rest_is_imported(tmp_path: Path) -> None:
     for sentence, start in zip(ran.sentences, starts, strict=True):
         assert sentence.startswith(start)
     assert len(ran.config.targets) == 1
-    places = [(one["document"], one["line"]) for one in ran.report["sources"]]
+    places = [(source["document"], source["line"]) for source in ran.report["sources"]]
     assert places[0] == (1, 1)
     assert places[1] == (2, texts[0].count("\n") + 2)
     whole_at = next(place for place in places if place[0] == len(texts))
@@ -298,5 +298,5 @@ def test_a_list_and_a_manifest_without_its_first_lines(tmp_path: Path) -> None:
     listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
     bare = "spec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b}\n"
     ran = imported(tmp_path, listed, f"{bare}  maxReplicas: 3\n")
-    names = [one["scaleTargetRef"]["name"] for one in ran.document["targets"]]
+    names = [target["scaleTargetRef"]["name"] for target in ran.document["targets"]]
     assert (ran.code, names) == (0, ["web", "b"])

@@ -37,8 +37,8 @@ VALUES = st.recursive(
 def places(value: object, location: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     found = [location]
     if isinstance(value, dict | list):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            found += places(one, (*location, key))
+        for key, text in value.items() if isinstance(value, dict) else enumerate(value):
+            found += places(text, (*location, key))
     return found
 
 

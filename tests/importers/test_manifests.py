@@ -146,7 +146,9 @@ UNUSUAL = [
 def test_an_autoscaler_in_an_unusual_place(tmp_path: Path, text: str, path: str, line: int) -> None:
     """As the targets, behind a configuration, or without its first lines it is recognized too."""
     problems = refused(tmp_path, text)
-    (problem,) = (one for one in problems if "this is a Kubernetes manifest" in one.message)
+    (problem,) = (
+        problem for problem in problems if "this is a Kubernetes manifest" in problem.message
+    )
     assert (problem.path, problem.line) == (path, line)
     assert "(HorizontalPodAutoscaler)" in problem.message
 

@@ -41,7 +41,7 @@ def test_any_manifest_is_imported_or_told(tmp_path: Path, part: int) -> None:
             assert ran.config.targets, number
         elif ran.text:
             assert ran.document["targets"], number
-        own = [one for one in ran.report["sources"] if one["file"].endswith("/0.yaml")]
+        own = [source for source in ran.report["sources"] if source["file"].endswith("/0.yaml")]
         if len(own) == 1 and own[0]["outcome"] not in {"refused", "other"}:
             value = read(text, lambda *_: None)
             assert unaccounted(value, own[0]["keys"]) == [], number

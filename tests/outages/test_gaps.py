@@ -144,8 +144,8 @@ def played(folder: Path) -> Iterator[Record]:
         _wait_up(counts)
         lowered = clock.monotonic()
         for side in (away, exporters):
-            for one in side.all_exporters():
-                one.multiply(0.2)
+            for exporter in side.all_exporters():
+                exporter.multiply(0.2)
         record = Record(counts, begin, lowered)
         yield replace(record, stuck=_wait_down(record, scalers))
 
@@ -220,8 +220,8 @@ def _exporters_away(side: Side) -> list[Act]:
     acts: list[Act] = []
     for suffix, seconds in zip(SUFFIXES, (SHORT, MIDDLE, LONG), strict=True):
         for whole in ("all", "half"):
-            one = side.exporters[f"{whole}-{suffix}"][0]
-            acts += [(0.0, one.stop), (seconds, one.start)]
+            item = side.exporters[f"{whole}-{suffix}"][0]
+            acts += [(0.0, item.stop), (seconds, item.start)]
     longest = side.exporters["all-long"][0]
     acts.append((LONG + 1.0, lambda: longest.multiply(3.0, RISING_EXPORTER.name)))
     return acts
@@ -230,8 +230,8 @@ def _exporters_away(side: Side) -> list[Act]:
 def _rolling(side: Side) -> list[Act]:
     """Restart one exporter after the other."""
     acts: list[Act] = []
-    for number, one in enumerate(side.exporters["rolling"]):
-        acts += [(2.0 * number, one.stop), (2.0 * number + 1.5, one.start)]
+    for number, exporter in enumerate(side.exporters["rolling"]):
+        acts += [(2.0 * number, exporter.stop), (2.0 * number + 1.5, exporter.start)]
     return acts
 
 
@@ -250,7 +250,7 @@ def _kills(scaler: Scaler, *spans: tuple[float, float]) -> list[Act]:
 
 
 def _perform(begin: float, acts: Sequence[Act]) -> None:
-    for after, act in sorted(acts, key=lambda one: one[0]):
+    for after, act in sorted(acts, key=lambda item: item[0]):
         _pause(begin + after)
         act()
 

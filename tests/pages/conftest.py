@@ -65,5 +65,5 @@ def open_tab(browser: Browser) -> Iterator[Open]:
             return tabs[-1]
 
         yield opened
-        for one in tabs:
-            one.assert_clean()
+        for item in tabs:
+            item.assert_clean()

@@ -39,7 +39,7 @@ def words(text: str) -> str:
 
 
 def texts(page: Page, selector: str) -> list[str]:
-    return [words(one) for one in page.locator(selector).all_inner_texts()]
+    return [words(text) for text in page.locator(selector).all_inner_texts()]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ def test_search_filter_and_order_keep_each_other(story: Served, open_tab: Open) 
     page.locator("#sort-replicas").click()
     page.wait_for_url("**sort=replicas")
     counts = page.locator("table.fleet td[data-label=Replicas]").all_text_contents()
-    assert [int(one.split()[0]) for one in counts] == sorted(int(one.split()[0]) for one in counts)
+    assert [int(count.split()[0]) for count in counts] == sorted(
+        int(count.split()[0]) for count in counts
+    )
     page.locator("#sort-replicas").click()
     page.locator("#filter-failing").click()
     page.wait_for_url("**state=failing**")

@@ -10,7 +10,7 @@ from tests.worlds.pages.serving import Served
 def brightness(page: Page) -> float:
     """Return how light the page's background is, from 0 to 255."""
     color = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    red, green, blue = (int(one) for one in color[4:-1].split(",")[:3])
+    red, green, blue = (int(item) for item in color[4:-1].split(",")[:3])
     return (red + green + blue) / 3
 
 

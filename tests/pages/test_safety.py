@@ -34,7 +34,7 @@ def test_a_page_does_nothing_that_its_policy_forbids(
         " s.textContent = 'window.pwned = 1'; document.head.append(s); }"
     )
     assert tab.page.evaluate("window.pwned") is None
-    assert any("Content Security Policy" in one for one in tab.complaints)
+    assert any("Content Security Policy" in complaint for complaint in tab.complaints)
     tab.complaints.clear()
 
 

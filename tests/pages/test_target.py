@@ -203,7 +203,7 @@ def test_a_time_under_a_minute_is_not_another_hour(story: Served, open_tab: Open
     page.wait_for_url("**from=**")
     expect(page.locator("#viewed")).to_contain_text("not live")
     times = page.locator("#viewed time").all()
-    begin, end = (instant_of(one.get_attribute("datetime") or "") or 0 for one in times)
+    begin, end = (instant_of(time.get_attribute("datetime") or "") or 0 for time in times)
     assert end - begin == pytest.approx(60, abs=1)
     assert begin < NOW - 441 < end
 
@@ -306,7 +306,9 @@ def test_what_is_outside_of_the_record_is_shaded_and_named(story: Served, open_t
     expect(legend).to_contain_text("before the record")
     expect(legend).to_contain_text("after now")
     expect(legend).not_to_contain_text("nothing recorded")
-    before, within, after = page.evaluate(_PAINTED, [place(page, one) for one in (0.1, 0.35, 0.9)])
+    before, within, after = page.evaluate(
+        _PAINTED, [place(page, item) for item in (0.1, 0.35, 0.9)]
+    )
     assert before == after
     assert before[3] > 0
     assert within != before

@@ -54,7 +54,7 @@ def mistakes(folder: Path, tests: str, config: str = QUEUE) -> list[str]:
     try:
         loaded(folder, tests, config)
     except ConfigError as error:
-        return [str(one).partition("tests.yaml:")[2] for one in error.problems]
+        return [str(problem).partition("tests.yaml:")[2] for problem in error.problems]
     return []
 
 
@@ -70,13 +70,13 @@ def only(of: PolicyTestRun) -> TargetRun:
 
 
 def counts(folder: Path, test: str, config: str = QUEUE) -> list[int]:
-    return [one.replicas for one in only(ran(folder, test, config)).counts]
+    return [count.replicas for count in only(ran(folder, test, config)).counts]
 
 
 def broken(folder: Path, test: str, config: str = QUEUE) -> list[str]:
     """Return what does not hold of the one test, in its sentences."""
-    return [sentence(one) for one in unmet(ran(folder, test, config))]
+    return [sentence(expectation) for expectation in unmet(ran(folder, test, config))]
 
 
-def sentence(one: UnmetExpectation) -> str:
-    return one.sentence.replace(f" {one.run.target.key}", "")
+def sentence(expectation: UnmetExpectation) -> str:
+    return expectation.sentence.replace(f" {expectation.run.target.key}", "")

@@ -61,7 +61,7 @@ def test_the_limits_are_those_that_are_told() -> None:
         f"each of at most {MOST_REPLICAS:,} replicas",
     )
     page = " ".join(PAGE.split())
-    assert [one for one in told if one not in page] == []
+    assert [text for text in told if text not in page] == []
 
 
 def test_what_ci_runs_is_yaml_that_runs_the_command() -> None:

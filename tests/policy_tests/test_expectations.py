@@ -59,7 +59,7 @@ from: 0s, to: 2m45s, event: FailedRescale | expected FailedRescale, got Successf
 @pytest.mark.parametrize(("expected", "unmet_of_it"), rows(EXPECTED))
 def test_what_is_expected_is_compared(expected: str, unmet_of_it: str, tmp_path: Path) -> None:
     found = broken(tmp_path, f"{UP}expect: [{{{expected}}}]\n")
-    assert [unmet_of_it in one for one in found] == [True] * (unmet_of_it != "-")
+    assert [unmet_of_it in text for text in found] == [True] * (unmet_of_it != "-")
 
 
 def test_an_event_of_one_sync_is_not_one_of_the_time_after_it(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_event_of_one_sync_is_not_one_of_the_time_after_it(tmp_path: Path) ->
 )
 def test_never_is_looked_for_at_every_sync(never: str, unmet_of_it: str, tmp_path: Path) -> None:
     found = broken(tmp_path, f"{UP}never: {never}\n")
-    assert [unmet_of_it in one for one in found] == ([True] if unmet_of_it else [])
+    assert [unmet_of_it in text for text in found] == ([True] if unmet_of_it else [])
 
 
 def test_changes_are_ours_and_of_ten_minutes(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_changes_are_ours_and_of_ten_minutes(tmp_path: Path) -> None:
 def test_what_never_happens_in_a_file_holds_for_each_of_its_tests(tmp_path: Path) -> None:
     test = "- {name: a, start: {replicas: 2}, series: {queue: 60}, never: {above: 1}}\n"
     (ready,) = loaded(tmp_path, f"never: {{below: 3}}\ntests:\n{test}").tests
-    places = [one.location for one in unmet(run(ready))]
+    places = [expectation.location for expectation in unmet(run(ready))]
     assert places == [("never", "below"), ("tests", 0, "never", "above")]
 
 
@@ -113,5 +113,8 @@ def test_of_several_targets_some_may_be_meant(tmp_path: Path) -> None:
         - {at: 2m, target: shop/worker, replicas: 10}
         - {at: 2m, replicas: 10}
     """
-    found = [(one.run.target.key, one.got) for one in unmet(ran(tmp_path, test, TWO_OF_A_QUEUE))]
+    found = [
+        (expectation.run.target.key, expectation.got)
+        for expectation in unmet(ran(tmp_path, test, TWO_OF_A_QUEUE))
+    ]
     assert found == [("shop/Deployment/b", "9")]

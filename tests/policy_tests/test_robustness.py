@@ -74,10 +74,10 @@ def test_any_value_at_any_place_is_taken_or_told(
         tests = load_tests(file).tests
     except ConfigError as error:
         refused = error
-    assert tests or (refused is not None and all(one.message for one in refused.problems))
+    assert tests or (refused is not None and all(problem.message for problem in refused.problems))
     for test in tests:
-        for one in unmet(run(test)):
-            assert one.sentence
+        for expectation in unmet(run(test)):
+            assert expectation.sentence
 
 
 def test_the_document_holds_every_key(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ SERIES = "series: {queue: 200x40}\nstart: {replicas: 7}\nnever: {above: 20}"
 
 
 def steps_of(run: TargetRun) -> list[Step]:
-    return [one.step for one in run.counts if one.step is not None]
+    return [count.step for count in run.counts if count.step is not None]
 
 
 def kinds(run: TargetRun) -> list[str]:
@@ -27,8 +27,8 @@ def kinds(run: TargetRun) -> list[str]:
     for count in run.counts:
         (reading,) = known(count.step).inputs.observation.readings
         gaps = getattr(reading, "gaps", ())
-        one = reading if isinstance(reading, Gap) else next(iter(gaps), None)
-        found.append("" if one is None else one.kind.value)
+        item = reading if isinstance(reading, Gap) else next(iter(gaps), None)
+        found.append("" if item is None else item.kind.value)
     return found
 
 
@@ -52,7 +52,7 @@ def test_a_query_fails_by_its_name(tmp_path: Path) -> None:
     """
     run = only(ran(tmp_path, test, QUEUE + "  maxReplicasQuery: max(m)\n"))
     bounds = [step.decision.bounds for step in steps_of(run)]
-    assert [bool(one and one.missing) for one in bounds] == [False] * 4 + [True] * 5
+    assert [bool(bound and bound.missing) for bound in bounds] == [False] * 4 + [True] * 5
     assert kinds(run) == [""] * 9
 
 
@@ -77,9 +77,9 @@ def test_pods_share_what_is_stated_of_them(tmp_path: Path) -> None:
     """240 in all: at 80 of each of 3 it takes 24, which then read 10 and stay."""
     test = "series: {rps: 80x8}\nstart: {replicas: 3, readyAfter: 1s}\nnever: {above: 24}"
     run = only(ran(tmp_path, test, WEB))
-    assert [one.replicas for one in run.counts] == [6, 12, 24, 24, 24, 24, 24, 24, 24]
+    assert [count.replicas for count in run.counts] == [6, 12, 24, 24, 24, 24, 24, 24, 24]
     # Each pod that is not ready yet has no sample; then all are.
-    assert [one.ready for one in run.ready] == [3, 6, 12, 24]
+    assert [number.ready for number in run.ready] == [3, 6, 12, 24]
 
 
 def test_each_pod_reads_the_same_where_the_load_is_recorded(tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ def test_a_queue_follows_its_pods(tmp_path: Path) -> None:
         never: {above: 20}
     """
     run = only(ran(tmp_path, test))
-    most = max(one.replicas for one in run.counts)
+    most = max(count.replicas for count in run.counts)
     assert 6 < most <= 20
     combined = [step.decision.combination for step in steps_of(run)]
-    proposals = [one.after for one in combined if one is not None]
+    proposals = [value.after for value in combined if value is not None]
     assert proposals[0] == 0
     assert max(proposals) > 6
     assert proposals[-1] < max(proposals)
@@ -126,7 +126,7 @@ def test_a_queue_follows_its_pods(tmp_path: Path) -> None:
 def test_the_daemon_does_not_run_for_a_while(tmp_path: Path) -> None:
     test = f"{SERIES}\nevents: [{{at: 1m, for: 2m, down: true}}, {{at: 90s, setReplicas: 3}}]"
     run = only(ran(tmp_path, test))
-    steps = [one.step for one in run.counts]
+    steps = [count.step for count in run.counts]
     away = [index for index in range(1, len(steps)) if steps[index] is steps[index - 1]]
     assert away == list(range(4, 12))
     assert [run.counts[index].replicas for index in (5, 6, 11, 12, 13)] == [7, 3, 3, 6, 7]
@@ -142,7 +142,7 @@ never: {above: 7}
 def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
     usual = counts(tmp_path, SINKS)
     restarted = only(ran(tmp_path, f"{SINKS}events: [{{at: 3m, restart: true}}]"))
-    assert usual == [one.replicas for one in restarted.counts]
+    assert usual == [count.replicas for count in restarted.counts]
     reads = [step.inputs.observation.last_read is None for step in steps_of(restarted)]
     assert [index for index, is_first in enumerate(reads) if is_first] == [0, 12]
     without = counts(tmp_path, f"{SINKS}events: [{{at: 3m, loseState: true}}]")
@@ -151,13 +151,13 @@ def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
 
 def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
     run = only(ran(tmp_path, f"{SINKS}events: [{{at: 2m, takeover: true}}]"))
-    found = [one.replicas for one in run.counts]
+    found = [count.replicas for count in run.counts]
     restarted = counts(tmp_path, f"{SINKS}events: [{{at: 2m, restart: true}}]")
     assert found.index(1) == restarted.index(1)
     assert all(step.decision.foreign is None for step in steps_of(run))
     seen = [step.inputs.observation for step in steps_of(run)]
     # Its first sync does not know whether the other one has written since it looked last.
-    assert [one.sole_writer for one in seen[7:10]] == [True, False, True]
+    assert [number.sole_writer for number in seen[7:10]] == [True, False, True]
     assert seen[8].last_sync == seen[7].last_sync + 15.0  # type: ignore[operator] # there was one
 
 
@@ -178,9 +178,11 @@ def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
     assert (changed.before, changed.after, changed.manager) == (7, 3, "somebody")
     states = [step.result.classified().state.value for step in steps]
     for state, begin, end in (("paused", 8, 12), ("controlled", 20, 24), ("failing", 28, 32)):
-        assert [index for index, one in enumerate(states) if one == state] == [*range(begin, end)]
+        assert [index for index, number in enumerate(states) if number == state] == [
+            *range(begin, end)
+        ]
     assert "Paused" in limits_of(steps[9])
-    assert [one.replicas for one in run.counts][8:12] == [2] * 4
+    assert [count.replicas for count in run.counts][8:12] == [2] * 4
 
 
 def test_schedules_open_at_the_instant_of_the_begin(tmp_path: Path) -> None:
@@ -250,12 +252,12 @@ def test_whatever_happens_the_count_comes_right(event: str, beside: str, tmp_pat
     assert run.counts[-1].replicas == 7
     by_hand = event == "others set the count"
     if not is_idle and not by_hand:
-        assert {one.replicas for one in run.counts} == {7}
+        assert {count.replicas for count in run.counts} == {7}
     if is_idle:
-        assert min(one.replicas for one in run.counts) == 0
+        assert min(count.replicas for count in run.counts) == 0
     # What is down is a sync that is left out, and nothing else is.
     left_out = sum(
-        one.step is before.step for before, one in zip(run.counts, run.counts[1:], strict=False)
+        count.step is before.step for before, count in zip(run.counts, run.counts[1:], strict=False)
     )
     assert left_out == (8 if event == "down" and beside != "takeover" else left_out)
     assert len(run.counts) == 181

@@ -119,9 +119,11 @@ ALONE = [
 """What has a sentence, and what has none of its own."""
 
 
-@pytest.mark.parametrize(("one", "other"), ALONE)
-def test_each_of_these_alone_is_a_change(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize(("first", "other"), ALONE)
+def test_each_of_these_alone_is_a_change(
+    first: Mapping[str, Any], other: Mapping[str, Any]
+) -> None:
     target = Target("shop", spec(QUEUE, MAILS), ())
-    before, after, same = (replace(HELD.decision, **changed) for changed in (one, other, one))
+    before, after, same = (replace(HELD.decision, **changed) for changed in (first, other, first))
     assert change_key(SyncResult(target, before)) != change_key(SyncResult(target, after))
     assert change_key(SyncResult(target, same)) == change_key(SyncResult(target, before))

@@ -114,7 +114,7 @@ def test_too_much(time: float, those: Numbers) -> None:
     with pytest.raises(ValueError, match=r"beyond|more than|not a valid time"):
         packer.add(time, those)
     packer.add(BEGIN + PERIOD, (5,))
-    assert [one.numbers for one in unpack(packer.text, BEGIN, PERIOD)] == [(1,), (5,)]
+    assert [sample.numbers for sample in unpack(packer.text, BEGIN, PERIOD)] == [(1,), (5,)]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_before_damage() -> None:
 
 @given(steps)
 def test_round_trip_of_minutes(given_steps: Steps) -> None:
-    minutes = list(by_minute(sorted(timed(given_steps), key=lambda one: one.time)))
+    minutes = list(by_minute(sorted(timed(given_steps), key=lambda step: step.time)))
     begin = minutes[0].time if minutes else BEGIN
     assert list(unpack_minutes(pack_minutes(minutes, begin), begin)) == minutes
 

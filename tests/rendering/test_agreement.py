@@ -149,13 +149,13 @@ def test_shares_are_of_what_was_compared() -> None:
     found = kept({A.EQUAL: 60, A.WITHIN_PERIOD: 20, A.DIFFERENT: 20, A.NOT_COMPARED: 300})
     told = agreement_answer(WEB, found, differences=(FIELD,))
     assert (told.agreement, told.equal, told.compared_seconds) == (0.8, 0.6, 100)
-    assert {one.kind: one.share for one in told.times} == {
+    assert {time.kind: time.share for time in told.times} == {
         "equal": 0.6,
         "withinPeriod": 0.2,
         "different": 0.2,
         "notCompared": 0.75,
     }
-    assert [one.field for one in told.differences] == ["maxReplicas"]
+    assert [difference.field for difference in told.differences] == ["maxReplicas"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def charted(record: MemoryRecord, begin: float = 0, end: float = HOUR, **more: A
 
 
 def shaded(chart: Chart) -> list[tuple[ShadeKind, float, float]]:
-    return [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
+    return [(shade.kind, shade.begin - BASE, shade.end - BASE) for shade in chart.shades]
 
 
 def played(timeline: Timeline, *queues: float | None, first: int = 0) -> MemoryRecord:
@@ -43,7 +43,7 @@ def played(timeline: Timeline, *queues: float | None, first: int = 0) -> MemoryR
 
 def at(chart: Chart, time: float) -> int:
     """Return the index of what holds at an instant."""
-    return max(index for index, one in enumerate(chart.times) if one <= BASE + time)
+    return max(index for index, number in enumerate(chart.times) if number <= BASE + time)
 
 
 # -- lines ---------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def test_lines() -> None:
     """Each holds from its time on; the last time is that of the last sync."""
     record = played(Timeline(spec(QUEUE, maximum=8), replicas=3), 30, 30, 60, 60, 60, 60)
     chart = charted(record)
-    assert [one - BASE for one in chart.times] == [0, 30, 45, 75]
+    assert [time - BASE for time in chart.times] == [0, 30, 45, 75]
     assert [*chart.current] == [3, 3, 6, 6]
     assert [*chart.desired] == [3, 6, 6, 6]
     assert (set(chart.minimum), set(chart.maximum)) == ({1}, {8})
@@ -63,7 +63,7 @@ def test_lines() -> None:
     assert [*metric.proposal] == [3, 6, 6, 6]
     # What held at the begin of a view stands there.
     chart = charted(record, 40, 50)
-    assert [one - BASE for one in chart.times] == [40, 45, 50]
+    assert [time - BASE for time in chart.times] == [40, 45, 50]
     assert [*chart.current] == [3, 6, 6]
     assert (chart.begin, chart.end) == (BASE + 40, BASE + 50)
 
@@ -258,7 +258,7 @@ def test_no_step_is_lost(seed: int, most: int) -> None:
 
 def _counts(rows: Iterable[ChartRow | Sample], begin: float, end: float) -> list[int]:
     """Return the counts from one second up to another."""
-    return [one.numbers[0] or 0 for one in rows if begin <= one.time - BASE < end]
+    return [row.numbers[0] or 0 for row in rows if begin <= row.time - BASE < end]
 
 
 def test_extremes_of_values_are_kept() -> None:
@@ -267,7 +267,7 @@ def test_extremes_of_values_are_kept() -> None:
     whole = charted(record).metrics[0]
     few = charted(record, most_points=8)
     assert len(few.times) <= 8
-    values = [one for one in whole.value if one is not None]
+    values = [value for value in whole.value if value is not None]
     assert {*few.metrics[0].low} == {min(values)} | {few.metrics[0].low[-1]}
     assert {*few.metrics[0].high} == {max(values)} | {few.metrics[0].high[-1]}
 
@@ -279,7 +279,7 @@ def test_extremes_of_a_minute_are_kept() -> None:
     (queue,) = charted(record.keep_sample(WEB, minute)).metrics
     assert (queue.low[1], queue.high[1], queue.value[1]) == (4, 9.5, 9)
     rows = rows_of([Sample(BASE, (3, 3, 9, 3)), minute], [], BASE, BASE + 300)
-    counts = [(one.time - BASE, one.numbers[0]) for one in rows]
+    counts = [(row.time - BASE, row.numbers[0]) for row in rows]
     assert counts == [(0, 3), (60, 3), (300, 3)]
 
 
@@ -292,8 +292,8 @@ def test_extremes_end_with_a_reload() -> None:
         record.keep_synced(timeline.sync(f"{15 * index}s", mails=90))
     chart = charted(record, most_points=8)
     queue, mails = chart.metrics
-    assert max(one for one in queue.high if one is not None) == 10.667
-    assert min(one for one in mails.low if one is not None) == 10
+    assert max(value for value in queue.high if value is not None) == 10.667
+    assert min(value for value in mails.low if value is not None) == 10
 
 
 def test_a_short_lapse_is_shown_among_many_rows() -> None:

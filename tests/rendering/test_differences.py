@@ -75,15 +75,15 @@ def test_whatever_is_a_change_has_a_sentence(
     other_write: WriteOutcome | None,
 ) -> None:
     """Each field of a decision alone, taken from another one; in both directions."""
-    one, other = replace(pair[0], write=write), pair[1]
-    changed = [("write", replace(one, write=other_write)), ("all", replace(other, write=write))]
+    first, other = replace(pair[0], write=write), pair[1]
+    changed = [("write", replace(first, write=other_write)), ("all", replace(other, write=write))]
     for each in fields(Decision):
         mixed = {each.name: getattr(other.decision, each.name)}
-        changed.append((each.name, replace(one, decision=replace(one.decision, **mixed))))
-    assert differences(one, one) == ()
+        changed.append((each.name, replace(first, decision=replace(first.decision, **mixed))))
+    assert differences(first, first) == ()
     for name, two in changed:
-        if key_of(one) != key_of(two):
-            for told in (differences(one, two), differences(two, one)):
+        if key_of(first) != key_of(two):
+            for told in (differences(first, two), differences(two, first)):
                 assert told
                 assert told != (OTHERWISE,) or name in IN_ANOTHER_WAY
 
@@ -229,8 +229,8 @@ def test_what_no_sentence_is_about_is_told_as_such() -> None:
     """Nothing holds the count in either case."""
     woken = replace(HELD.decision, stabilization=Stabilization(1, 3, READY))
     plain = replace(HELD.decision, stabilization=Stabilization(3, 3, READY))
-    one, other = replace(HELD, decision=woken), replace(HELD, decision=plain)
-    assert differences(one, other) == (OTHERWISE,)
+    first, other = replace(HELD, decision=woken), replace(HELD, decision=plain)
+    assert differences(first, other) == (OTHERWISE,)
 
 
 def test_whether_a_metric_is_active() -> None:

@@ -307,8 +307,8 @@ def asked_bounds(timeline: Timeline) -> list[str]:
         min_replicas_query=Query("sum(least)", server="mimir"),
         max_replicas_query=Query("sum(most)"),
     )
-    told = [one.strip() for one in explain(replace(synced, target=asking)).splitlines()]
-    return [one for one in told if one.startswith(("minReplicasQuery", "maxReplicasQuery"))]
+    told = [splitline.strip() for splitline in explain(replace(synced, target=asking)).splitlines()]
+    return [text for text in told if text.startswith(("minReplicasQuery", "maxReplicasQuery"))]
 
 
 def test_the_queries_of_bounds_are_explained() -> None:
@@ -412,7 +412,7 @@ def test_an_explanation_has_the_query_that_holds() -> None:
     ):
         synced = result(line)
         synced = replace(synced, target=replace(synced.target, hold=hold))
-        lines = [" ".join(one.split()) for one in explain(synced).splitlines()]
+        lines = [" ".join(splitline.split()) for splitline in explain(synced).splitlines()]
         assert told in lines
         assert asked in lines
 
@@ -450,7 +450,7 @@ def test_the_record_has_what_applies_and_nothing_else() -> None:
         "lastActive": "2026-01-01T00:00:00Z",
         "goesIdle": "2026-01-01T00:01:00Z",
     }
-    assert [one["activity"] for one in idle["metrics"]] == ["inactive"]
+    assert [item["activity"] for item in idle["metrics"]] == ["inactive"]
     bounds = document(target(replicas=5).asked_bounds(NOTHING, 12).sync("0s", queue=50))
     assert (bounds["maxReplicas"], bounds["maxReplicasBy"]) == (12, "maxReplicasQuery")
     assert bounds["missingBound"] == "minReplicasQuery has no value: no answer"

@@ -77,7 +77,7 @@ def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> N
     for second in (30, 44.9):
         found = told(record, second)
         assert found.lines == tuple(explain(scaled).splitlines())
-        in_force = [" ".join(one.split()) for one in found.lines]
+        in_force = [" ".join(line.split()) for line in found.lines]
         assert {
             "behavior scale up: at most twice the replicas or 4 per sync, no stabilization window",
             "scale down: to the highest recommendation of the last 5 min 0 s",
@@ -407,4 +407,4 @@ def test_every_decision_has_its_sentences(entry: SyncResult) -> None:
     """None is said twice, and each is printable."""
     found = alternatives(entry)
     assert len(set(found)) == len(found)
-    assert all(one.isprintable() and "None" not in one for one in found)
+    assert all(text.isprintable() and "None" not in text for text in found)

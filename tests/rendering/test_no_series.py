@@ -239,7 +239,7 @@ def test_what_a_sync_lacks_are_metrics_and_bounds_without_series() -> None:
     empty = Gap(GapKind.EMPTY, "the query returned no series")
     readings = (empty, Gap(GapKind.ERROR, "refused"), Values((0,), empty=True))
     observation = Observation(Scale(1, 1, "a=b"), None, readings, max_replicas_reading=empty)
-    found = [(one.what, one.query.promql) for one in missing_in(target, observation)]
+    found = [(series.what, series.query.promql) for series in missing_in(target, observation)]
     assert found == [("a", "a"), ("maxReplicasQuery", "most")]
 
 
@@ -313,7 +313,7 @@ def test_an_external_metric_finds_what_its_selector_leaves() -> None:
 
 def test_what_is_told_is_bounded_and_printable() -> None:
     """Five values are told of any number, each short and without characters that act."""
-    queues = ({"queue": f"\x1b[31m{one:03}{'x' * 500}"} for one in range(500))
+    queues = ({"queue": f"\x1b[31m{number:03}{'x' * 500}"} for number in range(500))
     _, fault = of(selecting(queue="a"), *queues)
     assert fault.endswith(" and 495 more")
     assert fault.isprintable()

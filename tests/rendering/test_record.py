@@ -60,7 +60,7 @@ def logged(result: SyncResult) -> Json:
 def camel(pairs: list[tuple[str, object]]) -> Json:
     """Return an object with keys in camelCase."""
     return {
-        first + "".join(one.capitalize() for one in others): value
+        first + "".join(other.capitalize() for other in others): value
         for (first, *others), value in ((key.split("_"), value) for key, value in pairs)
     }
 
@@ -72,11 +72,11 @@ def listed(result: SyncResult) -> Json:
     return dict(target)
 
 
-@pytest.mark.parametrize("one", RESULTS)
-def test_a_field_has_one_name_and_one_value_everywhere(one: SyncResult) -> None:
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_field_has_one_name_and_one_value_everywhere(result: SyncResult) -> None:
     """What the log and the page have of a target, and of its metrics, is in the whole record."""
-    record = json.loads(whole(one).encoded())
-    for shown, own in ((logged(one), OF_THE_LOG), (listed(one), OF_THE_PAGE)):
+    record = json.loads(whole(result).encoded())
+    for shown, own in ((logged(result), OF_THE_LOG), (listed(result), OF_THE_PAGE)):
         metrics, whole_metrics = shown.pop("metrics"), record["metrics"]
         assert {key: value for key, value in shown.items() if key not in own} == {
             key: record[key] for key in shown.keys() - own

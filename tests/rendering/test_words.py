@@ -273,7 +273,7 @@ MEMORY = ResourceMetric("memory", average("1Gi"))
 )
 def test_numbers_are_as_people_write_them(metric: MetricSpec, texts: str) -> None:
     """Four digits, no milli-units but for CPU, memory in powers of 1024."""
-    for milli, text in (one.split("=") for one in texts.split()):
+    for milli, text in (row.split("=") for row in texts.split()):
         assert wording.quantity(metric, int(milli)) == text
 
 

@@ -70,8 +70,8 @@ _BEHAVIORS = (
 
 def series(values: list[float], begin: float, labels: dict[str, str]) -> Answers:
     times = array("d", [begin + PERIOD * number for number in range(len(values))])
-    one = RecordedSeries(labels, times, array("d", values))
-    return answers_from([AnswerChunk(begin, math.inf, [one])], PERIOD)
+    manifest = RecordedSeries(labels, times, array("d", values))
+    return answers_from([AnswerChunk(begin, math.inf, [manifest])], PERIOD)
 
 
 def measures(**known: float) -> Measures:
@@ -107,15 +107,15 @@ class FleetPlan(ReplayPlan):
 
 
 def plan_of(fleet: Sequence[SimulatedTarget], syncs: int) -> FleetPlan:
-    targets, end = [one.rules.target for one in fleet], BASE + syncs * PERIOD
+    targets, end = [target.rules.target for target in fleet], BASE + syncs * PERIOD
     return FleetPlan(targets, Flags(), ReplayData(), Assumptions(), BASE, end, fleet=fleet)
 
 
 def replayed(count: int, syncs: int = 240, seed: int = 5) -> Replay:
     """Return the replay of a fleet, beside a count that actual."""
     targets = fleet(BASE, syncs, seed, count)
-    for one in targets:
-        one.ran = series([float(4 + sync // 60 % 3) for sync in range(syncs)], BASE, {})
+    for target in targets:
+        target.ran = series([float(4 + sync // 60 % 3) for sync in range(syncs)], BASE, {})
     return run_replay(plan_of(targets, syncs))
 
 
@@ -125,12 +125,12 @@ def with_lines(short: Sequence[int | None]) -> ReplayAnswer:
     So many pods were missing in each; None where the demand was not known.
     """
     answer = answer_of(replayed(1, 4))
-    known = [None if one is None else 1 for one in short]
+    known = [None if number is None else 1 for number in short]
     lines = ReplayedLines(
         times=tuple(BASE + PERIOD * part for part in range(len(short))),
-        demand=tuple(one and 5 for one in known),
-        demand_low=tuple(one and 2 for one in known),
-        demand_high=tuple(one and 9 for one in known),
+        demand=tuple(facts and 5 for facts in known),
+        demand_low=tuple(facts and 2 for facts in known),
+        demand_high=tuple(facts and 9 for facts in known),
         ready=(5,) * len(short),
         ready_low=(2,) * len(short),
         ready_high=(9,) * len(short),
@@ -183,10 +183,10 @@ def _load(
     target: Target, workload: SimulatedWorkload, begin: float, course: list[float]
 ) -> MetricLoad:
     metric, query = target.spec.metrics[0], target.queries[0]
-    one = target_per_pod(metric, workload) or 15.0
-    values = [round(pods * one, 3) for pods in course]
+    item = target_per_pod(metric, workload) or 15.0
+    values = [round(pods * item, 3) for pods in course]
     labels = labels_of(metric, query, target.namespace)
     if not metric.of_pods:
-        return RecordedLoad(series(values, begin, labels), one)
+        return RecordedLoad(series(values, begin, labels), item)
     totals = totals_of_answers(series(values, begin, {}))
-    return SharedLoad(totals, metric, query, target.namespace, one)
+    return SharedLoad(totals, metric, query, target.namespace, item)

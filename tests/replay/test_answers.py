@@ -29,7 +29,7 @@ def values(answers: Answers, *instants: float) -> Sequence[list[float]]:
     found = []
     for instant in instants:
         answer = instance(QueryResult, answers(BASE + instant))
-        found.append([one.value for one in answer.series])
+        found.append([series.value for series in answer.series])
     return found
 
 
@@ -49,9 +49,9 @@ def test_a_sample_is_too_old_after_the_lookback(lookback: float) -> None:
 
 
 def test_a_stale_marker_ends_a_series() -> None:
-    one = series((0, 1.0), (30, None), (90, 3.0), pod="a")
+    first = series((0, 1.0), (30, None), (90, 3.0), pod="a")
     other = series((0, 2.0), pod="b")
-    answers = answers_from([chunk(0, 600, one, other)])
+    answers = answers_from([chunk(0, 600, first, other)])
     assert values(answers, 29, 30, 89, 90) == [[1.0, 2.0], [2.0], [2.0], [3.0, 2.0]]
 
 

@@ -57,8 +57,8 @@ def build(target: Target, known: Mapping[str, Any] | None = None, **stated: Any)
     of_metrics = {(target.key, number): series for number in range(len(target.queries))}
     arrivals = {QueryKey("", "rate(published[1m])"): series}
     data = Known(BASE, 15.0, of_metrics, arrivals, {target.key: 2})
-    for name, one in (known or {}).items():
-        object.__setattr__(data, name, one)
+    for name, facts in (known or {}).items():
+        object.__setattr__(data, name, facts)
     return built(target, Flags(), data, Assumptions.model_validate(stated), BASE)
 
 
@@ -126,7 +126,7 @@ def test_requests_are_stated_known_or_assumed() -> None:
     utilized = target_of(cpu(utilization(60)))
     assumed = build(utilized)
     assert "a pod requests 1 core" in assumed.assumed[-1]
-    assert not [one for one in build(target_of(per_pod("10"))).assumed if "core" in one]
+    assert not [text for text in build(target_of(per_pod("10"))).assumed if "core" in text]
     stated = build(utilized, workloads=[{"requests": {"cpu": "250m"}}])
     (container,) = stated.target.workload.requests.counted
     assert container.requests == {"cpu": 250 * 10**6}
@@ -134,10 +134,10 @@ def test_requests_are_stated_known_or_assumed() -> None:
 
 def test_a_metric_whose_work_is_not_known_in_pods_is_said() -> None:
     said = build(target_of(external(value("30")))).assumed
-    assert any("nothing is scored" in one for one in said)
-    assert any("whatever the count is" in one for one in said)
+    assert any("nothing is scored" in problem for problem in said)
+    assert any("whatever the count is" in problem for problem in said)
     stated = build(target_of(external(value("30"))), loads=[{"capacity": "30"}]).assumed
-    assert not any("nothing is scored" in one for one in stated)
+    assert not any("nothing is scored" in assumption for assumption in stated)
 
 
 def test_a_queue_has_arrivals_and_what_a_pod_serves() -> None:

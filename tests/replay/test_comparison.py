@@ -30,25 +30,25 @@ def test_the_sign_test_is_exact() -> None:
 def test_less_is_better_and_days_say_how_sure() -> None:
     first, all_less = days(*[100.0] * 7), days(*[90.0] * 7)
     (hours,) = [
-        one
-        for one in compared_days(total(first), total(all_less), first, all_less)
-        if one.field == "replica_hours"
+        day
+        for day in compared_days(total(first), total(all_less), first, all_less)
+        if day.field == "replica_hours"
     ]
     assert (hours.verdict, hours.by_days) == (Side.BETTER, DayCounts(7, 7, 0))
     assert hours.by_days.sure
     mixed = days(90, 90, 90, 90, 101, 101, 101)
     (hours,) = [
-        one
-        for one in compared_days(total(first), total(mixed), first, mixed)
-        if one.field == "replica_hours"
+        day
+        for day in compared_days(total(first), total(mixed), first, mixed)
+        if day.field == "replica_hours"
     ]
     assert (hours.verdict, hours.by_days.sure) == (Side.BETTER, False)
 
 
 def test_few_days_are_never_sure() -> None:
-    one, other = days(100, 100), days(90, 90)
+    first, other = days(100, 100), days(90, 90)
     assert not any(
-        each.by_days.sure for each in compared_days(total(one), total(other), one, other)
+        each.by_days.sure for each in compared_days(total(first), total(other), first, other)
     )
     short = [day.model_copy(update={"scored_seconds": 40_000.0}) for day in days(*[90.0] * 9)]
     found = compared_days(total(short), total(short), short, days(*[100.0] * 9))
@@ -57,7 +57,7 @@ def test_few_days_are_never_sure() -> None:
 
 def test_where_nothing_was_scored_nothing_is_better() -> None:
     nothing = measures(gap_seconds=86_400.0, replica_hours=120.0, changes=10)
-    found = {one.field: one for one in compared_days(DAY, nothing, [DAY], [nothing])}
+    found = {day.field: day for day in compared_days(DAY, nothing, [DAY], [nothing])}
     assert (found["tau_under"].second, found["tau_under"].verdict) == (None, Side.UNKNOWN)
     assert found["shortage_pod_hours"].verdict is Side.UNKNOWN
     assert found["replica_hours"].verdict is Side.WORSE

@@ -74,7 +74,7 @@ def lived(folder: Path, targets: Sequence[SimulatedTarget], seconds: float) -> C
     """Let a daemon record so many seconds of targets in a folder, and return their counts."""
     with running(folder) as record:
         recorder = Recorder(record)
-        recorder.configure([one.rules.target for one in targets], Flags())
+        recorder.configure([target.rules.target for target in targets], Flags())
         live = Counted(recorder, _Paced(folder))
         SimulatedPorts(targets).run(BASE, BASE + seconds, PERIOD, live)
     return live
@@ -103,26 +103,26 @@ def test_a_replay_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: 
     warm_up, start = begin and 900.0, BASE + begin
     data = RecordedData(DirectoryRecord(tmp_path), start - warm_up, BASE + HOUR, Flags())
     replayed = []
-    for one in targets:
-        ready = {"target": one.key, "readyAfter": f"{one.workload.ready_seconds:g}s"}
+    for target in targets:
+        ready = {"target": target.key, "readyAfter": f"{target.workload.ready_seconds:g}s"}
         stated = Assumptions.model_validate({"workloads": [ready]})
-        replayed.append(built(one.rules.target, Flags(), data, stated, start - warm_up).target)
+        replayed.append(built(target.rules.target, Flags(), data, stated, start - warm_up).target)
     watcher = CountingWatcher(start, BASE + HOUR)
     world = World(replayed, watcher)
     if warm_up:
         world.warm_up(start - warm_up, start)
     for _ in world.run(start, BASE + HOUR):
         pass
-    for one in targets:
-        ours, theirs = watcher.counts[one.key], live.counts[one.key]
+    for target in targets:
+        ours, theirs = watcher.counts[target.key], live.counts[target.key]
         differing = {
             at - BASE: (ours.get(at), counts)
             for at, counts in theirs.items()
             if at >= start and ours.get(at) != counts
         }
-        assert not differing, (one.rules.target.spec, one.workload.ready_seconds, differing)
+        assert not differing, (target.rules.target.spec, target.workload.ready_seconds, differing)
     outcomes = watcher.outcomes()
-    assert all(one.ran == one.measures for one in outcomes)
+    assert all(outcome.ran == outcome.measures for outcome in outcomes)
     if begin:
         return
     beside = OutcomeWatcher(BASE, BASE + HOUR, own_reason)
@@ -134,7 +134,7 @@ def test_a_replay_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: 
 
 
 def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None:
-    targets = [one for one in fleet(BASE, 40, 3) if one.key.endswith("/t3")]
+    targets = [target for target in fleet(BASE, 40, 3) if target.key.endswith("/t3")]
     lived(tmp_path, targets, 600)
     was = targets[0].rules.target
     data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
@@ -156,19 +156,19 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
 
 
 def test_a_time_before_the_record_begins_is_a_gap() -> None:
-    (one,) = fleet(BASE, 120, 3, count=1)
-    one.instants = lambda: [BASE + 600 + PERIOD * number for number in range(40)]
+    (target,) = fleet(BASE, 120, 3, count=1)
+    target.instants = lambda: [BASE + 600 + PERIOD * number for number in range(40)]
     watcher = OutcomeWatcher(BASE, BASE + 1200, own_reason)
-    for _ in World([one], watcher).run(BASE, BASE + 1200):
+    for _ in World([target], watcher).run(BASE, BASE + 1200):
         pass
     (outcome,) = watcher.outcomes()
     assert (outcome.measures.gap_seconds, outcome.measures.scored_seconds) == (600.0, 600.0)
 
 
 def test_pauses_of_the_time_are_told(tmp_path: Path) -> None:
-    (one,) = fleet(BASE, 40, 3, count=1)
-    one.workload.annotate({"autoscaler/paused": "true"})
-    lived(tmp_path, [one], 600)
+    (target,) = fleet(BASE, 40, 3, count=1)
+    target.workload.annotate({"autoscaler/paused": "true"})
+    lived(tmp_path, [target], 600)
     data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
-    (sentence,) = data.notes(one.rules.target)
+    (sentence,) = data.notes(target.rules.target)
     assert sentence == "it was paused for some of the time, and is not in a replay"

@@ -36,7 +36,7 @@ def shared(
 
 def milli(answer: QueryResult | QueryFailure) -> list[int]:
     assert isinstance(answer, QueryResult)
-    return [round(one.value * 1000) for one in answer.series]
+    return [round(series.value * 1000) for series in answer.series]
 
 
 @given(st.floats(0, 1e6), st.integers(1, 50), st.integers(1, 50))
@@ -161,7 +161,7 @@ def test_what_arrives_is_served_or_waits(course: list[tuple[float, int]], length
         load.advance(at, at + 15, ready)
         assert load.length >= 0.0
     arrived = sum(rate * 15 for rate, _ in course)
-    served = sum(one.served for one in load.passed)
+    served = sum(time.served for time in load.passed)
     assert served + load.length == pytest.approx(arrived + length, abs=1e-6)
 
 

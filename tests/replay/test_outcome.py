@@ -43,9 +43,9 @@ def test_a_shortage_until_pods_are_ready() -> None:
 
 
 def test_a_time_without_syncs_is_a_gap() -> None:
-    one = simulated("web", *[60.0] * (4 * DAY_SYNCS))
-    one.instants = lambda: [BASE, BASE + 15, BASE + 3.5 * A_DAY, BASE + 3.5 * A_DAY + 15]
-    found = outcome(one, 3.5 * A_DAY + 30)
+    run = simulated("web", *[60.0] * (4 * DAY_SYNCS))
+    run.instants = lambda: [BASE, BASE + 15, BASE + 3.5 * A_DAY, BASE + 3.5 * A_DAY + 15]
+    found = outcome(run, 3.5 * A_DAY + 30)
     assert found.measures.scored_seconds == 45.0 + 30.0
     assert [day.scored_seconds for day in found.days] == [45.0, 0.0, 0.0, 30.0]
     assert [day.gap_seconds for day in found.days] == [A_DAY - 45, A_DAY, A_DAY, A_DAY / 2]
@@ -73,9 +73,9 @@ def test_days_add_up_to_the_whole() -> None:
 
 
 def test_what_really_ran_is_measured_with_the_same_demand() -> None:
-    one = simulated("web", *[120.0] * 8)
-    one.ran = series([4.0, 4.0, 2.0, 2.0], BASE, {})
-    ran = known(outcome(one, 120.0).ran)
+    run = simulated("web", *[120.0] * 8)
+    run.ran = series([4.0, 4.0, 2.0, 2.0], BASE, {})
+    ran = known(outcome(run, 120.0).ran)
     assert (ran.scored_seconds, ran.gap_seconds, ran.changes) == (60.0, 60.0, 1)
     assert ran.tau_under == pytest.approx(0.5)
     assert ran.replica_hours == pytest.approx((30 * 4 + 30 * 2) / 3600)
@@ -138,17 +138,17 @@ def test_reasons_are_of_instants_at_which_they_changed() -> None:
 
 
 def test_the_longest_wait_of_a_queue() -> None:
-    one = simulated("web", replicas=0, ready=20.0)
+    run = simulated("web", replicas=0, ready=20.0)
     queue = QueueLoad(series([3.0] * 8, BASE, {}), 3.0, {})
-    one = replace(one, loads=[queue])
-    one.instants = lambda: [BASE, BASE + 60]
+    run = replace(run, loads=[queue])
+    run.instants = lambda: [BASE, BASE + 60]
     watcher = OutcomeWatcher(BASE, BASE + 120, own_reason)
-    world = World([one], watcher)
-    world.sync([one], BASE, [BASE + 60])
+    world = World([run], watcher)
+    world.sync([run], BASE, [BASE + 60])
     assert watcher.outcomes()[0].measures.longest_wait_seconds == 60.0
-    one.workload.set(2, BASE + 60)  # ready at 80 s: 6 a second take 240
+    run.workload.set(2, BASE + 60)  # ready at 80 s: 6 a second take 240
     for now in range(60, 120, 15):
-        world.sync([one], BASE + now, [BASE + now + 15])
+        world.sync([run], BASE + now, [BASE + now + 15])
     assert watcher.outcomes()[0].measures.longest_wait_seconds == 80.0
     assert watcher.outcomes()[0].measures.longest_queue == pytest.approx(3.0 * 77.5)
 
@@ -163,4 +163,4 @@ def test_targets_come_in_the_order_of_their_first_sync() -> None:
 
 
 def _names(outcomes: Iterable[TargetOutcome]) -> list[str]:
-    return [one.key.rpartition("/")[2] for one in outcomes]
+    return [item.key.rpartition("/")[2] for item in outcomes]

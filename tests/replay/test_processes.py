@@ -32,7 +32,7 @@ def test_a_divided_replay_is_the_same() -> None:
     for processes in (2, 9):
         reached: list[float] = []
         divided = run_replay(plan(), processes, reached.append)
-        by_key = sorted(whole.outcomes, key=lambda one: one.key)
+        by_key = sorted(whole.outcomes, key=lambda outcome: outcome.key)
         assert list(divided.outcomes) == by_key
         assert divided.models == whole.models
         assert sorted(divided.refused) == sorted(whole.refused)
@@ -73,7 +73,7 @@ def test_an_interrupt_leaves_what_is_done() -> None:
         os.close(reading)
         os.close(writing)
     assert done.end == BASE + 10 * PERIOD
-    assert [one.end for one in done.outcomes] == [BASE + 11 * PERIOD] * 5
+    assert [outcome.end for outcome in done.outcomes] == [BASE + 11 * PERIOD] * 5
 
 
 def test_a_process_that_dies_is_told() -> None:

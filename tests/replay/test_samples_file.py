@@ -52,7 +52,7 @@ def test_a_value_holds_until_the_next_row_and_a_gap_is_a_gap(tmp_path: Path) -> 
     )
     counts = known(samples.counts())
     answer = instance(QueryResult, counts(START))
-    assert [one.value for one in answer.series] == [2]
+    assert [series.value for series in answer.series] == [2]
 
 
 def test_a_file_may_be_packed(tmp_path: Path) -> None:

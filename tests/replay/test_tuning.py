@@ -37,7 +37,7 @@ def day(short: float, hours: float) -> Measures:
 
 
 def candidate(*days: tuple[float, float]) -> Candidate:
-    return Candidate({"target_factors": 1}, tuple(day(*one) for one in days))
+    return Candidate({"target_factors": 1}, tuple(day(*row) for row in days))
 
 
 _CANDIDATES = st.lists(
@@ -70,8 +70,8 @@ def test_a_bound_chooses_the_cheapest_that_keeps_it() -> None:
 def test_what_is_left_out_of_the_front_is_dominated(candidates: list[Candidate]) -> None:
     front = on_front(candidates, Preference(), ALL)
     assert on_front(front, Preference(), ALL) == front
-    for one in candidates:
-        own = Preference().objectives(one.days[0])
+    for text in candidates:
+        own = Preference().objectives(text.days[0])
         others = [Preference().objectives(other.days[0]) for other in front]
         assert (own in others) != any(dominates(other, own) for other in others)
 
@@ -89,7 +89,7 @@ def test_a_choice_is_applied_to_the_target() -> None:
     assert found.spec.min_replicas == 3
     behavior = known(found.spec.behavior)
     assert behavior.scale_down.stabilization_window_seconds == 60
-    assert [one.type for one in behavior.scale_down.policies] == [PolicyType.PERCENT]
+    assert [policy.type for policy in behavior.scale_down.policies] == [PolicyType.PERCENT]
     assert len(behavior.scale_up.policies) == 2
     assert applied_to(target, space, {}) is target
 

@@ -78,17 +78,17 @@ def watched(*targets: SimulatedTarget, seconds: float, breaker: Breaker | None =
 def test_each_target_is_synced_by_its_own_period() -> None:
     fast, slow = simulated("fast", 60.0, period=10.0), simulated("slow", 60.0, period=25.0)
     seen = watched(slow, fast, seconds=50.0)
-    assert [one.at for one in seen.syncs["fast"]] == [0, 10, 20, 30, 40]
-    assert [one.at for one in seen.syncs["slow"]] == [0, 25]
+    assert [sync.at for sync in seen.syncs["fast"]] == [0, 10, 20, 30, 40]
+    assert [sync.at for sync in seen.syncs["slow"]] == [0, 25]
     assert [end for _, end, _ in seen.times["slow"]] == [25, 50]
     order = [step.rules.target.spec.scale_target_ref.name for step in seen.steps]
     assert order == ["slow", "fast", "fast", "fast", "slow", "fast", "fast"]
 
 
 def test_a_target_is_synced_when_it_really_was() -> None:
-    one = simulated("web", 60.0)
-    one.instants = lambda: [BASE - 5, BASE + 3, BASE + 18.5, BASE + 33, BASE + 60]
-    seen = watched(one, seconds=60.0)
+    run = simulated("web", 60.0)
+    run.instants = lambda: [BASE - 5, BASE + 3, BASE + 18.5, BASE + 33, BASE + 60]
+    seen = watched(run, seconds=60.0)
     assert [sync.at for sync in seen.syncs["web"]] == [3.0, 18.5, 33.0]
     assert [(begin, end) for begin, end, _ in seen.times["web"]] == [
         (3, 18.5),
@@ -98,8 +98,8 @@ def test_a_target_is_synced_when_it_really_was() -> None:
 
 
 def test_pods_become_ready_between_syncs() -> None:
-    one = simulated("web", *[120.0] * 4, ready=20.0)
-    assert watched(one, seconds=45.0).times["web"] == [
+    run = simulated("web", *[120.0] * 4, ready=20.0)
+    assert watched(run, seconds=45.0).times["web"] == [
         (0, 15, 2),
         (15, 20, 2),
         (20, 30, 4),
@@ -109,12 +109,12 @@ def test_pods_become_ready_between_syncs() -> None:
 
 def test_a_queue_drains_by_the_pods_that_are_ready_at_the_time() -> None:
     """Two take 3 a second for 15 s, then four: of 400 there are 130 left after 30 s."""
-    one = simulated("web", ready=20.0, period=30.0)
-    one.leads = False
+    run = simulated("web", ready=20.0, period=30.0)
+    run.leads = False
     queue = QueueLoad(series([0.0, 0.0], BASE, {}), 3.0, {}, length=400.0)
-    one = replace(one, loads=[queue])
-    one.workload.set(4, BASE - 5)
-    assert watched(one, seconds=30.0).times["web"] == [(0, 15, 2), (15, 30, 4)]
+    run = replace(run, loads=[queue])
+    run.workload.set(4, BASE - 5)
+    assert watched(run, seconds=30.0).times["web"] == [(0, 15, 2), (15, 30, 4)]
     assert queue.length == 130.0
     assert [time.served for time in queue.passed] == [90.0, 180.0]
 
@@ -133,12 +133,12 @@ def test_what_is_not_written_says_why() -> None:
 def test_an_absence_is_known_by_the_time_of_the_last_sync() -> None:
     histories = []
     for is_said in (True, False):
-        one, seen = simulated("web", *[60.0] * 600), Seen()
-        watched(one, seconds=30.0)
+        run, seen = simulated("web", *[60.0] * 600), Seen()
+        watched(run, seconds=30.0)
         if is_said:
-            one.away(7215.0, BASE + 7230)
-            one.last_sync = None
-        World([one], seen).sync([one], BASE + 7230, [BASE + 7245])
+            run.away(7215.0, BASE + 7230)
+            run.last_sync = None
+        World([run], seen).sync([run], BASE + 7230, [BASE + 7245])
         histories.append(seen.steps[0].inputs.history)
     assert histories[0] == histories[1]
     assert histories[0].gaps

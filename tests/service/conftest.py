@@ -22,5 +22,7 @@ def applied(admin_api: Api) -> Iterator[list[Json]]:
     objects: list[Json] = []
     yield objects
     # A namespace takes along what it holds.
-    for path in {kustomize.path(one) for one in objects if "namespace" not in one["metadata"]}:
+    for path in {
+        kustomize.path(manifest) for manifest in objects if "namespace" not in manifest["metadata"]
+    }:
         admin_api.delete(path)

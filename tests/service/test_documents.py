@@ -37,9 +37,9 @@ def test_the_floors_are_those_that_imports_are_held_to() -> None:
     """In their order, each package of a floor on its line, and every package on one."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (layers,) = (
-        one["layers"]
-        for one in settings["tool"]["importlinter"]["contracts"]
-        if one["type"] == "layers"
+        setting["layers"]
+        for setting in settings["tool"]["importlinter"]["contracts"]
+        if setting["type"] == "layers"
     )
     floors = [
         {name.strip().removeprefix("autoscaler.") for name in row.split("|")} for row in layers
@@ -71,7 +71,7 @@ _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 def anchors(document: Path) -> set[str]:
     """Return the names by which GitHub links to the headings of a document."""
     headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", document.read_text()), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -172,8 +172,10 @@ def test_the_reference_of_the_command_line_has_each_command_with_its_options() -
     """It is a page of the site, generated from the commands."""
     page = runpy.run_path(str(ROOT / "scripts" / "cli_reference.py"))["page"]()
     every = get_command(app).commands  # type: ignore[attr-defined]
-    commands = {name: one for name, one in every.items() if not one.hidden}
+    commands = {name: value for name, value in every.items() if not value.hidden}
     assert re.findall(r"^## `([\w-]+)`$", page, re.MULTILINE) == list(commands)
-    options = {option for one in commands.values() for param in one.params for option in param.opts}
+    options = {
+        option for command in commands.values() for param in command.params for option in param.opts
+    }
     assert len(options) > 40
     assert {option for option in options if option not in page} <= {"-h"}

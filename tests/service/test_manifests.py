@@ -207,10 +207,10 @@ def test_a_cluster_that_is_served_has_the_rights_and_nothing_that_runs(
         made = api.create(leases, {"metadata": {"name": "autoscaler"}})
         made["spec"] = {"holderIdentity": "autoscaler-0"}
         api.replace(f"{leases}/autoscaler", made)
-        one = {"fieldSelector": "metadata.name=autoscaler"}
-        listed = api.get(leases, **one)
-        assert [one["spec"]["holderIdentity"] for one in listed["items"]] == ["autoscaler-0"]
-        watch = api.watch(leases, resourceVersion="0", **one)
+        item = {"fieldSelector": "metadata.name=autoscaler"}
+        listed = api.get(leases, **item)
+        assert [target["spec"]["holderIdentity"] for target in listed["items"]] == ["autoscaler-0"]
+        watch = api.watch(leases, resourceVersion="0", **item)
         assert next(iter(watch))["object"]["metadata"]["name"] == "autoscaler"
         watch.cancel()
         for path in (leases, elsewhere, "/api/v1/namespaces/scaled/secrets"):

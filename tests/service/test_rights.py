@@ -119,8 +119,14 @@ class Bed:
     def _undone(self, namespace: str, said: str) -> list[str]:
         """Return the jobs that are not done yet."""
         jobs = {
-            **{f"scale a {one[0]}": self._replicas(namespace, *one) == 2 for one in SCALED.items()},
-            **{f"set a {one[0]} to 0": self._replicas(namespace, *one) == 0 for one in OFF.items()},
+            **{
+                f"scale a {value[0]}": self._replicas(namespace, *value) == 2
+                for value in SCALED.items()
+            },
+            **{
+                f"set a {value[0]} to 0": self._replicas(namespace, *value) == 0
+                for value in OFF.items()
+            },
             "tell an Event twice": self._told_twice(namespace),
             "hold the Lease": self._renewed(namespace),
             "leave what an HPA controls alone": 'HorizontalPodAutoscaler "rival"' in said,
@@ -174,15 +180,15 @@ class Bed:
 
     def _told_twice(self, namespace: str) -> bool:
         events = self._api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
-        ours = [one for one in events if one["source"].get("component") == "autoscaler"]
+        ours = [event for event in events if event["source"].get("component") == "autoscaler"]
         # One that was made of two at once needed no second write.
-        first = [self._told.setdefault(one["metadata"]["uid"], one["count"]) for one in ours]
-        return any(one["count"] > made for one, made in zip(ours, first, strict=True))
+        first = [self._told.setdefault(our["metadata"]["uid"], our["count"]) for our in ours]
+        return any(our["count"] > made for our, made in zip(ours, first, strict=True))
 
     def _renewed(self, namespace: str) -> bool:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         leases = self._api.get(path)["items"]
-        return any(one["spec"]["renewTime"] > one["spec"]["acquireTime"] for one in leases)
+        return any(lease["spec"]["renewTime"] > lease["spec"]["acquireTime"] for lease in leases)
 
 
 def _text(value: object) -> str:

@@ -135,7 +135,7 @@ def test_calls_that_were_dropped_while_they_were_held_cost_nobody_a_turn() -> No
     release = threading.Event()
     with calling(3) as submit:
         first = [submit(0, lambda: release.wait(20)) for _ in range(50)]
-        wait_until("two calls to run", lambda: sum(one.running() for one in first) == 2)
+        wait_until("two calls to run", lambda: sum(finding.running() for finding in first) == 2)
         for held in first:
             held.cancel()
         second = [submit(0, partial(ran.append, number)) for number in range(30)]
@@ -232,8 +232,8 @@ def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
     with closing(FairQueries(0.0)) as asker:
         for _ in range(20):
             deadline = clock.monotonic() + 0.55
-            asked = [(one, asker.ask(server, one, deadline)) for one in asker.in_order(queries)]
-            answered |= {one for one, future in asked if future.result() == answer(90.0)}
+            asked = [(key, asker.ask(server, key, deadline)) for key in asker.in_order(queries)]
+            answered |= {check for check, future in asked if future.result() == answer(90.0)}
             if answered == set(queries):
                 break
     assert answered == set(queries)
@@ -298,9 +298,9 @@ def test_reads_that_had_no_turn_come_first_the_next_time(
     seconds: float, *, scales_cached: bool
 ) -> None:
     """Sixty direct reads of which a sync has time for half, or for no more than are begun."""
-    one = queue(30.0, **dict.fromkeys(NAMES, 1))
-    answers = one.answers | {"rps": answer(30.0)}
-    world = Slow(answers, one.scales, scales_cached=scales_cached, seconds=seconds)
+    metric = queue(30.0, **dict.fromkeys(NAMES, 1))
+    answers = metric.answers | {"rps": answer(30.0)}
+    world = Slow(answers, metric.scales, scales_cached=scales_cached, seconds=seconds)
     targets = [(per_pod if scales_cached else external)("shop", name) for name in NAMES]
     with world.syncer() as syncer:
         for sync in range(MANY):

@@ -48,7 +48,7 @@ def sync(ports: Ports, *targets: Target) -> None:
 
 
 def decided(world: Memory) -> Mapping[str, int]:
-    return {one.target.key: one.decision.desired for one in world.results}
+    return {result.target.key: result.decision.desired for result in world.results}
 
 
 def test_workloads_of_equal_names_are_scaled_each_in_its_cluster() -> None:
@@ -64,8 +64,8 @@ def test_workloads_of_equal_names_are_scaled_each_in_its_cluster() -> None:
 def test_equal_selectors_in_two_clusters_share_no_pod(where: str, listed: bool) -> None:
     """Within one cluster the pods are listed, to see whether one matches both."""
     eu, us = world(), cluster(2)
-    for one in (eu, us):
-        one.scales["shop/api"] = one.scales["shop/web"]
+    for item in (eu, us):
+        item.scales["shop/api"] = item.scales["shop/web"]
     sync(of_both(eu, us), EU, replace(external("shop", "api"), cluster=where))
     assert bool(eu.listed + us.listed) is listed
 
@@ -76,7 +76,7 @@ def test_only_the_cluster_that_is_led_is_written() -> None:
     eu.leads = False
     sync(of_both(eu, us), EU, US)
     assert (eu.written, us.written) == ([], [("shop/web", 3)])
-    writes = {one.target.cluster: one.write for one in eu.results}
+    writes = {result.target.cluster: result.write for result in eu.results}
     assert writes["eu"] == SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
 
@@ -97,7 +97,7 @@ def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
     """More of its calls wait than it has threads; the others' targets are written meanwhile."""
     eu, us = world(), Hanging()
     stuck = [external("shop", f"a{number}") for number in range(60)]
-    targets = [*(replace(one, cluster="us") for one in stuck), EU]
+    targets = [*(replace(item, cluster="us") for item in stuck), EU]
     written = threading.Event()
     eu.on_write = lambda _: written.set()
     with syncer(of_both(eu, us)) as made:
@@ -107,8 +107,8 @@ def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
         assert written.wait(5), "the target of the other cluster waited"
         us.freed.set()
         running.join(20)
-    outcomes = {one.target.key: one.decision.scale for one in eu.results}
-    assert sum(isinstance(one, ReadFailure) for one in outcomes.values()) == len(stuck)
+    outcomes = {result.target.key: result.decision.scale for result in eu.results}
+    assert sum(isinstance(outcome, ReadFailure) for outcome in outcomes.values()) == len(stuck)
 
 
 def test_a_cluster_that_is_listed_anew_is_waited_for_by_its_own_targets() -> None:

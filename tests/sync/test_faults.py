@@ -147,7 +147,7 @@ def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
         for clock_name, seen in ((syncer.histories.as_of, T0 - 3600), (as_of, T0)):
             kept = syncer.histories.get(target.key, clock_name).recommendations
             assert kept is not None
-            assert {one.time for one in kept} == {seen}
+            assert {recommendation.time for recommendation in kept} == {seen}
 
 
 def test_a_backlog_of_writes_ends_with_the_sync() -> None:
@@ -162,7 +162,7 @@ def test_a_backlog_of_writes_ends_with_the_sync() -> None:
         stop.set()
     assert took < 15.0
     assert 10 <= len(world.written) <= 12 + took
-    failed = [one for one in world.results if isinstance(one.write, WriteFailure)]
+    failed = [result for result in world.results if isinstance(result.write, WriteFailure)]
     assert len(failed) + len(world.written) == len(names)
     assert "no turn came" in failed[0].decision.events[-1].message
 

@@ -68,7 +68,7 @@ def test_a_target_that_was_gone_for_a_while_is_new() -> None:
             world.scales["shop/a"] = Scale(3 + number, 3, "app=a", replicas_by=FIELD_MANAGER)
             syncer.change(syncer.flags, world.world(), targets, {})
             syncer.sync(targets, T0 + 15 * number, 10.0, steady=15.0 * number)
-            assert syncer.last_read.keys() == {one.key for one in targets}
+            assert syncer.last_read.keys() == {target.key for target in targets}
     assert world.result("shop/a").decision.foreign is None
 
 

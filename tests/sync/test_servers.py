@@ -36,7 +36,7 @@ class Server:
 def on(server: str, name: str, *promql: str) -> Target:
     """Return a target whose metrics ask a server."""
     target = external("shop", name)
-    queries = tuple(Query(one, server=server) for one in promql)
+    queries = tuple(Query(text, server=server) for text in promql)
     spec = replace(target.spec, metrics=target.spec.metrics * len(promql))
     return replace(target, spec=spec, queries=queries)
 
@@ -58,13 +58,13 @@ def test_the_same_promql_at_two_servers_is_two_requests() -> None:
         syncer.sync(targets, T0, SHORT)
     assert dict(memory.written) == {"shop/a": 2, "shop/b": 3, "shop/c": 3}
     assert (memory.queried, mimir.queried) == (["queue"], ["queue"])
-    assert [one.queries for one in memory.summaries] == [2]
+    assert [summary.queries for summary in memory.summaries] == [2]
 
 
 def test_a_server_that_does_not_answer_costs_only_its_own_targets() -> None:
     """Though it holds every thread that it may: the others are written before its time is over."""
     promql = [f"q{number}" for number in range(60)]
-    dead = [on("mimir", one, one) for one in promql]
+    dead = [on("mimir", text, text) for text in promql]
     both = on("mimir", "both", "q0", "queue")
     both = replace(both, queries=(both.queries[0], Query("queue")))
     alive = [external("shop", f"a{number}", promql=f"a{number}") for number in range(40)]
@@ -112,10 +112,10 @@ def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
     targets = [on(server, f"{server}-{n}", "queue") for server in names for n in range(3)]
     slots = slots_of(targets)
     assert len(slots) > 5
-    together = {one.queries[0].server: slot.offset for slot in slots for one in slot.targets}
+    together = {target.queries[0].server: slot.offset for slot in slots for target in slot.targets}
     assert sum(len(slot.targets) for slot in slots) == 90
     for slot in slots:
-        assert all(together[one.queries[0].server] == slot.offset for one in slot.targets)
+        assert all(together[target.queries[0].server] == slot.offset for target in slot.targets)
 
 
 def observations(memory: Memory) -> dict[str, Observation]:
@@ -140,7 +140,9 @@ def test_the_queries_of_bounds_are_asked_and_read() -> None:
         syncer.sync([target, external("shop", "b")], T0, SHORT)
     assert (sorted(memory.queried), mimir.queried) == (["least", "queue"], ["most"])
     seen = observations(memory).values()
-    bounds = {(one.min_replicas_reading, one.max_replicas_reading) for one in seen}
+    bounds = {
+        (observation.min_replicas_reading, observation.max_replicas_reading) for observation in seen
+    }
     assert bounds == {(Values((3_000,)), Values((90_000,))), (None, None)}
 
 

@@ -15,7 +15,7 @@ SHADOW = replace(external("shop", "shadow"), extensions=Extensions(mode=Mode.SHA
 
 def world(queue: float, replicas: int) -> Memory:
     """Return a world in which a HorizontalPodAutoscaler controls the target in shadow."""
-    scales = {one: Scale(replicas, replicas, "app=a") for one in ("shop/live", "shop/shadow")}
+    scales = {item: Scale(replicas, replicas, "app=a") for item in ("shop/live", "shop/shadow")}
     memory = Memory(answers={"queue": answer(queue)}, scales=dict(scales))
     memory.controllers["shop/shadow"] = 'HorizontalPodAutoscaler "keda-hpa-shadow"'
     return memory

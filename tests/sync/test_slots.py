@@ -14,7 +14,7 @@ from tests.worlds.memory import external
 
 def target(name: str, *promql: str, period: float = 15.0) -> Target:
     """Return a target of the given queries and period."""
-    queries = tuple(Query(one) for one in promql)
+    queries = tuple(Query(text) for text in promql)
     return replace(external("shop", name), queries=queries, sync_period=period)
 
 
@@ -65,9 +65,9 @@ def test_slots_do_not_depend_on_the_order_of_the_file(
 
     def placed(given_targets: list[Target]) -> dict[str, tuple[float, float]]:
         return {
-            one.key: (slot.period, slot.offset)
+            text.key: (slot.period, slot.offset)
             for slot in slots_of(given_targets)
-            for one in slot.targets
+            for text in slot.targets
         }
 
     assert placed(targets) == placed(shuffled)

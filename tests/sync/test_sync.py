@@ -51,9 +51,9 @@ def test_answers_are_freed_with_the_sync() -> None:
     given: list[weakref.ref[QueryResult]] = []
 
     def query(_promql: str, _at: float | None, _deadline: float) -> QueryResult:
-        one = answer(200.0)
-        given.append(weakref.ref(one))
-        return one
+        reading = answer(200.0)
+        given.append(weakref.ref(reading))
+        return reading
 
     world.query = query  # type: ignore[method-assign, assignment]  # it keeps its answers
     gc.collect()
@@ -64,7 +64,7 @@ def test_answers_are_freed_with_the_sync() -> None:
                 now = T0 + 15 * number
                 syncer.sync([external("shop", "worker")], now, BUDGET, steady=15.0 * number)
             assert len(world.written) == 2
-            wait_until("the answers are freed", lambda: all(one() is None for one in given))
+            wait_until("the answers are freed", lambda: all(text() is None for text in given))
     finally:
         gc.enable()
 
@@ -118,7 +118,7 @@ def test_an_unlistable_pod_blocks_its_target() -> None:
     decision = world.result("shop/web").decision
     assert decision.outcome is Outcome.BLOCKED
     assert ("ScalingActive", "FailedListPods", "pods is forbidden") in [
-        (one.type, one.reason, one.message) for one in decision.conditions
+        (condition.type, condition.reason, condition.message) for condition in decision.conditions
     ]
 
 
@@ -133,7 +133,9 @@ def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) ->
     if shared:
         world.pod_lists["shop: app=x"] = (pod("a-1"), pod("b-1"))
     sync_once(world, external("shop", "a"), external("shop", "b"))
-    reasons = {one.reason for result in world.results for one in result.decision.conditions}
+    reasons = {
+        condition.reason for result in world.results for condition in result.decision.conditions
+    }
     assert ("AmbiguousSelector" in reasons) is shared
     assert len(world.written) == (0 if shared else 2)
 
@@ -153,7 +155,7 @@ def test_targets_are_held_from_the_first_sync_that_reads_them(*, cached: bool) -
         world.scales |= {"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")}
         syncer.sync(targets, T0 + 15, BUDGET)
     assert world.written == []
-    reasons = {one.reason for one in world.result("shop/a").decision.conditions}
+    reasons = {condition.reason for condition in world.result("shop/a").decision.conditions}
     assert "AmbiguousSelector" in reasons
 
 
@@ -246,7 +248,7 @@ def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
         assert world.result("shop/a").write == SkippedWrite(SkippedWriteReason.NOT_LEADING)
         recommended = syncer.histories.get(target.key, 0.0).recommendations
         assert recommended is not None
-        assert [one.replicas for one in recommended] == [2, 3]
+        assert [recommendation.replicas for recommendation in recommended] == [2, 3]
         world.leads = True
         syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
     assert world.written == [("shop/a", 3)]

@@ -18,7 +18,7 @@ AS_HPA = ROOT / "config" / "hpa-metrics.yaml"
 DASHBOARD = ROOT / "config" / "dashboard.json"
 DOCUMENT = ROOT / "docs" / "reference" / "metrics.md"
 
-_SERVICE = [one for one in vars(metric_catalog).values() if isinstance(one, Family)]
+_SERVICE = [variable for variable in vars(metric_catalog).values() if isinstance(variable, Family)]
 OURS = {family.name: family for family in (*_SERVICE, *PER_TARGET)}
 
 SCRAPED = frozenset({"job", "instance"})

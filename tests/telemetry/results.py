@@ -181,12 +181,12 @@ def series_of(
 ) -> dict[Labels, float]:
     """Return the samples of one name by their labels, some of which are left out."""
     return {
-        tuple(sorted((key, value) for key, value in one.labels.items() if key not in without)): (
-            one.value
+        tuple(sorted((key, value) for key, value in sample.labels.items() if key not in without)): (
+            sample.value
         )
         for family in families_of(metrics, accept).values()
-        for one in family.samples
-        if one.name == name
+        for sample in family.samples
+        if sample.name == name
     }
 
 

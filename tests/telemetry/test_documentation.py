@@ -64,7 +64,7 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
     for family in families_of(busy(Health()), accept).values():
         if family.name.startswith("autoscaler_"):
             name = family.name + ("_total" if family.type == "counter" else "")
-            labels = {label for one in family.samples for label in one.labels} - {"le"}
+            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
             shown[name] = (family.type, labels, family.documentation)
     assert shown == {
         name: (family.kind.value, set(family.labels), family.meaning)
@@ -108,7 +108,7 @@ def test_a_name_or_label_that_is_wrong_is_found() -> None:
 
 def test_every_metric_of_a_target_and_of_trouble_is_watched_or_shown() -> None:
     """What is measured is also used: by an alert, or on the dashboard."""
-    used = {family_of(name) for one in EXPRESSIONS.values() for name in metrics_in(one)}
+    used = {family_of(name) for item in EXPRESSIONS.values() for name in metrics_in(item)}
     unused = {name for name, family in OURS.items() if family not in used}
     assert unused == {metric_catalog.RELOAD_ATTEMPT.name}
 
@@ -129,7 +129,7 @@ def test_the_dashboard_fits_any_grafana_of_today() -> None:
     document = dashboard()
     assert document["schemaVersion"] == 42
     assert "id" not in document
-    assert [one["name"] for one in document["templating"]["list"]] == [
+    assert [item["name"] for item in document["templating"]["list"]] == [
         "datasource",
         "job",
         "target",
@@ -139,8 +139,8 @@ def test_the_dashboard_fits_any_grafana_of_today() -> None:
     for panel in panels():
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
         assert panel["description"].endswith(".")
-        assert all(one["datasource"] == panel["datasource"] for one in panel["targets"])
-        references = [one["refId"] for one in panel["targets"]]
+        assert all(target["datasource"] == panel["datasource"] for target in panel["targets"])
+        references = [target["refId"] for target in panel["targets"]]
         assert len(set(references)) == len(references)
         for target in panel["targets"]:
             for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]):

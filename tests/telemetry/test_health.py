@@ -91,9 +91,9 @@ def test_before_anything_is_expected_it_lives_and_is_not_ready(health: Health) -
     """A daemon that starts is not killed for it, and nobody relies on it yet."""
     assert health.stalled() is None
     assert not health.ready
-    assert [(one.name, one.ok, one.message) for one in health.components()] == [
-        (name, False, "not heard of yet") for name in REQUIRED
-    ]
+    assert [
+        (component.name, component.ok, component.message) for component in health.components()
+    ] == [(name, False, "not heard of yet") for name in REQUIRED]
 
 
 def test_it_is_ready_when_all_that_is_required_is_well(health: Health) -> None:
@@ -105,7 +105,7 @@ def test_it_is_ready_when_all_that_is_required_is_well(health: Health) -> None:
     for name in set(Component) - set(REQUIRED):
         health.report(name, ok=False, message="broken")
     assert health.ready
-    assert [one.name for one in health.components()] == list(Component)
+    assert [component.name for component in health.components()] == list(Component)
     health.report(Component.CACHES, ok=False, message="the pods are listed anew")
     assert not health.ready
 
@@ -118,10 +118,10 @@ def test_since_is_when_it_became_so_and_not_when_it_was_last_told(
     begun = times.wall()
     times.seconds += 5.0
     health.report(Component.STATE, ok=False, message="the file is gone")
-    (state,) = [one for one in health.components() if one.name == Component.STATE]
+    (state,) = [component for component in health.components() if component.name == Component.STATE]
     assert (state.message, state.since) == ("the file is gone", begun)
     health.report(Component.STATE, ok=True, message="kept")
-    (state,) = [one for one in health.components() if one.name == Component.STATE]
+    (state,) = [component for component in health.components() if component.name == Component.STATE]
     assert (state.ok, state.since) == (True, begun + 5.0)
 
 
@@ -132,7 +132,9 @@ def test_one_failing_request_among_others_is_no_problem_of_the_server(
 
     def prometheus() -> tuple[bool, str]:
         return next(
-            (one.ok, one.message) for one in health.components() if one.name == Component.PROMETHEUS
+            (component.ok, component.message)
+            for component in health.components()
+            if component.name == Component.PROMETHEUS
         )
 
     health.request_ended(Component.PROMETHEUS, "does not answer")
@@ -157,7 +159,11 @@ def test_each_server_that_a_target_asks_is_a_component_of_its_own(health: Health
 
     def servers() -> dict[str, tuple[bool, str]]:
         components = health.components()
-        return {str(one.name): (one.ok, one.message) for one in components if "prom" in one.name}
+        return {
+            str(component.name): (component.ok, component.message)
+            for component in components
+            if "prom" in component.name
+        }
 
     new = (False, "not heard of yet")
     assert servers() == {

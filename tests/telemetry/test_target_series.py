@@ -64,7 +64,7 @@ _UNTIL = "_until_timestamp_seconds"
 def shown(metrics: Metrics, name: str, accept: str = "") -> dict[str, float]:
     """Return a series of a target, by the values of its labels in the order of their names."""
     series = series_of(metrics, f"autoscaler_target_{name}", accept)
-    return {", ".join(value for _, value in labels): one for labels, one in series.items()}
+    return {", ".join(value for _, value in labels): text for labels, text in series.items()}
 
 
 Shown = dict[str, dict[str, Any]]
@@ -237,7 +237,7 @@ def test_what_a_metric_measures_stands_beside_what_it_is_held_to(
 def test_a_target_value_that_is_edited_shows_at_once() -> None:
     """What was measured stays beside it; of another kind of target it would be another unit."""
     metrics = metrics_of(result_of(target_of("web", external(average("30")))))
-    spec, status = (f"autoscaler_target_{one}_target_metric" for one in ("spec", "status"))
+    spec, status = (f"autoscaler_target_{item}_target_metric" for item in ("spec", "status"))
     metrics.states.set_targets([target_of("web", external(average("60")))])
     assert list(series_of(metrics, spec).values()) == [60]
     assert list(series_of(metrics, status).values()) == [30]

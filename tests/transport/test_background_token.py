@@ -100,7 +100,7 @@ def test_only_the_first_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         assert clock.monotonic() - begun < 0.9
         endpoint.closed.set()
     assert endpoint.asked == 1
-    assert "token" not in [one.name for one in threading.enumerate()]
+    assert "token" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_slow_refresh_delays_nobody() -> None:

@@ -109,7 +109,7 @@ def test_work_that_fails_leaves_nothing_to_the_garbage_collector() -> None:
         with pytest.raises(ValueError, match="too many"):
             Deadline(1, threading.Event()).run(10, refuse)
         # The thread that carried the work out may have to end first.
-        wait_until("the answer is freed", lambda: all(one() is None for one in kept))
+        wait_until("the answer is freed", lambda: all(number() is None for number in kept))
     finally:
         gc.enable()
 

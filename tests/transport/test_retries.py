@@ -89,7 +89,7 @@ def test_pauses_double_up_to_the_longest_until_they_are_reset() -> None:
     assert pause.next() == 0.5
     jittered = GrowingPause(8.0, 8.0, jitter=True)
     drawn = [jittered.next() for _ in range(100)]
-    assert all(4.0 <= one <= 8.0 for one in drawn)
+    assert all(4.0 <= item <= 8.0 for item in drawn)
     assert len(set(drawn)) > 1
 
 

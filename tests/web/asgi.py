@@ -49,5 +49,5 @@ async def answer_of(
 
     await app(scope, receive, send)
     start, *parts_sent = sent
-    body = b"".join(one.get("body", b"") for one in parts_sent)
+    body = b"".join(part.get("body", b"") for part in parts_sent)
     return Answer(start["status"], Headers(raw=start["headers"]), body)

@@ -35,10 +35,10 @@ class World:
         self.told: list[tuple[bool, str]] = []
         self._app = AccessGuard(
             Starlette(routes=[Route("/{path:path}", _page)]),
-            None if auth is None else WebCredentials(auth, lambda *one: self.told.append(one)),
+            None if auth is None else WebCredentials(auth, lambda *args: self.told.append(args)),
             needs_certificate=required,
             with_metrics=with_metrics,
-            sign_in_failed=lambda *one: self.failed.append(one),
+            sign_in_failed=lambda *args: self.failed.append(args),
         )
 
     def ask(self, path: str, *more: str, **headers: Any) -> Answer:
@@ -60,7 +60,7 @@ class World:
         return await answer_of(
             self._app,
             "",
-            [*(("host", one) for one in hosts or ["localhost:9191"]), *headers.items()],
+            [*(("host", host) for host in hosts or ["localhost:9191"]), *headers.items()],
             path=path,
             http_version=version,
             client=(peer, 1),
@@ -309,16 +309,16 @@ def test_a_new_token_counts_at_once_and_a_broken_file_leaves_the_last_one(auth: 
     """What is wrong with the file is told once, without the token."""
     world, path = World(auth), auth.bearer_token_file
     assert path is not None
-    old, new = ({"authorization": f"Bearer {one}"} for one in (TOKEN, "new"))
+    old, new = ({"authorization": f"Bearer {token}"} for token in (TOKEN, "new"))
     replace(path, "new")
-    assert [world.ask(API, **one).status for one in (old, new)] == [401, 200]
+    assert [world.ask(API, **fact).status for fact in (old, new)] == [401, 200]
     for broken in ("not a token", ""):
         replace(path, broken)
-        assert [world.ask(API, **one).status for one in (old, new, new)] == [401, 200, 200]
+        assert [world.ask(API, **fact).status for fact in (old, new, new)] == [401, 200, 200]
     path.unlink()
     assert world.ask(API, **new).status == 200
     replace(path, TOKEN)
-    assert [world.ask(API, **one).status for one in (old, new)] == [200, 401]
+    assert [world.ask(API, **fact).status for fact in (old, new)] == [200, 401]
     assert [ok for ok, _ in world.told] == [False, False, False, True]
     assert "does not contain a token" in world.told[0][1]
     assert "not a token" not in str(world.told)
@@ -370,7 +370,7 @@ def test_an_unknown_user_costs_a_check_of_the_same_cost(
 ) -> None:
     """So that the time tells nobody who exists."""
     assert World(auth).sign_in(*given) == 401
-    assert [one[:7] for one in checks] == [b"$2b$04$"]
+    assert [check[:7] for check in checks] == [b"$2b$04$"]
 
 
 @pytest.mark.parametrize("name", ["cheap", "dear", "usual", "nobody"])
@@ -381,13 +381,13 @@ def test_a_wrong_password_takes_as_long_for_each_user(
     """Also where the hashes have different costs, each of twice the time of the one below."""
     assert auth.basic_auth_users_file is not None
     hashes = {
-        one: bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(cost)).decode()
-        for one, cost in (("cheap", 4), ("dear", 7), ("usual", 5))
+        item: bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(cost)).decode()
+        for item, cost in (("cheap", 4), ("dear", 7), ("usual", 5))
     }
-    lines = [f"{one}: {hashed}\n" for one, hashed in hashes.items()]
+    lines = [f"{value}: {hashed}\n" for value, hashed in hashes.items()]
     replace(auth.basic_auth_users_file, "".join(lines))
     assert World(auth).sign_in(name, password) == 401
-    assert sum(2 ** int(one.split(b"$")[2]) for one in checks) == 2**7
+    assert sum(2 ** int(check.split(b"$")[2]) for check in checks) == 2**7
 
 
 def test_few_passwords_are_checked_at_once_and_few_wait(

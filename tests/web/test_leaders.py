@@ -57,7 +57,7 @@ def test_each_cluster_has_its_leader_in_the_tables(tmp_path: Path) -> None:
 def test_without_leader_election_no_leader_is_told(tmp_path: Path) -> None:
     """There is no column for it, and this process writes."""
     shown = views(tmp_path, None)
-    assert "Leader" not in [one.text for one in ask(shown, "/").page.of("th")]
+    assert "Leader" not in [outcome.text for outcome in ask(shown, "/").page.of("th")]
     assert "There is no leader election: this process writes." in ask(shown, "/health").text
     assert notices(shown, f"/targets/us/{WEB}") == ""
 
@@ -83,7 +83,7 @@ def test_the_page_of_a_target_says_who_leads_its_cluster(
 
 def test_who_leads_nothing_says_so_on_every_page(tmp_path: Path) -> None:
     """The page of the health has who does."""
-    shown = views(tmp_path, [replace(one, leading=False) for one in SHARED])
+    shown = views(tmp_path, [replace(leader, leading=False) for leader in SHARED])
     for path in ("/", "/health", "/targets/a/b/c"):
         assert notices(shown, path) == (
             "This process is a standby in all clusters: other processes lead and write."

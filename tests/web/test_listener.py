@@ -55,9 +55,9 @@ def listening(
 
 def threads() -> list[threading.Thread]:
     return [
-        one
-        for one in threading.enumerate()
-        if one.name == "http" or "AnyIO worker thread" in one.name
+        thread
+        for thread in threading.enumerate()
+        if thread.name == "http" or "AnyIO worker thread" in thread.name
     ]
 
 
@@ -132,7 +132,7 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
     assert response.status == 200
     document = json.loads(body)
     assert document["ready"] is True
-    assert [one["name"] for one in document["components"]] == [*REQUIRED, "state"]
+    assert [number["name"] for number in document["components"]] == [*REQUIRED, "state"]
     state = document["components"][-1]
     assert state.pop("since").endswith("Z")
     assert state == {
@@ -263,7 +263,7 @@ def test_a_page_that_fails_is_a_500_and_is_told_of() -> None:
         response, body = get(listener, "/broken")
         assert response.status == 500
         assert b"secret" not in body
-        assert [str(one) for one in faults] == ["a secret"]
+        assert [str(fault) for fault in faults] == ["a secret"]
         assert get(listener, "/")[1] == b"well"
 
 
@@ -279,7 +279,7 @@ def test_a_defect_while_an_answer_is_sent_is_told_of() -> None:
         with pytest.raises(HTTPException):
             get(listener, "/broken")
         assert get(listener, "/")[1] == b"well"
-        assert [type(one) for one in faults] == [KeyError]
+        assert [type(fault) for fault in faults] == [KeyError]
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def listed(metrics: Metrics) -> list[Json]:
 def test_a_target_is_told_in_full() -> None:
     """Its name in parts, the counts, the state with its sentence, and each metric."""
     target = target_of("web", external(average("30")), cpu(utilization(70)))
-    (one,) = listed(metrics_of(result_of(target, values(79), EMPTY)))
-    assert one == {
+    (listing,) = listed(metrics_of(result_of(target, values(79), EMPTY)))
+    assert listing == {
         "target": "shop/Deployment/web",
         "namespace": "shop",
         "kind": "Deployment",
@@ -48,7 +48,7 @@ def test_a_target_is_told_in_full() -> None:
         "desiredReplicas": 3,
         "state": "failing",
         "since": "2027-01-15T08:00:00Z",
-        "message": one["message"],
+        "message": listing["message"],
         "metrics": [
             {
                 "name": "queue",
@@ -71,14 +71,14 @@ def test_a_target_is_told_in_full() -> None:
         ],
         "lastSync": "2027-01-15T08:00:00Z",
     }
-    assert "the query returned no series" in one["message"]
+    assert "the query returned no series" in listing["message"]
 
 
 def test_what_is_not_known_is_null() -> None:
     """A scale that cannot be read has no counts, and metrics that were not looked at no values."""
-    (one,) = listed(metrics_of(result_of(target_of(), scale=ReadFailure("gone"))))
-    assert one["currentReplicas"] is one["desiredReplicas"] is None
-    assert [metric["text"] for metric in one["metrics"]] == ["<unknown>/30"]
+    (target,) = listed(metrics_of(result_of(target_of(), scale=ReadFailure("gone"))))
+    assert target["currentReplicas"] is target["desiredReplicas"] is None
+    assert [metric["text"] for metric in target["metrics"]] == ["<unknown>/30"]
 
 
 def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
@@ -89,7 +89,7 @@ def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
             result_of(target_of("disabled"), scale=Scale(0, 0, "app=web")),
         )
     )
-    assert [(one["state"], one["metrics"][0]["text"]) for one in shown] == [
+    assert [(content["state"], content["metrics"][0]["text"]) for content in shown] == [
         ("controlled", "30/30"),
         ("disabled", "-/30"),
     ]
@@ -101,7 +101,7 @@ def test_a_target_before_its_first_sync_says_so_in_its_place() -> None:
     metrics.states.set_targets([target_of(name) for name in "bac"])
     metrics.report(result_of(target_of("a")))
     shown = listed(metrics)
-    assert [(one["name"], one["state"]) for one in shown] == [
+    assert [(content["name"], content["state"]) for content in shown] == [
         ("b", "unknown"),
         ("a", "ok"),
         ("c", "unknown"),
@@ -115,8 +115,8 @@ def test_a_target_before_its_first_sync_says_so_in_its_place() -> None:
 def since_after(metrics: Metrics, target: Target, seconds: float, *readings: Reading) -> str:
     """Report a sync so long after the first one; return since when the target stands so."""
     metrics.report(result_of(target, *readings, now=NOW + seconds))
-    (one,) = listed(metrics)
-    since: str = one["since"]
+    (listing,) = listed(metrics)
+    since: str = listing["since"]
     return since[-9:]
 
 
@@ -200,7 +200,7 @@ def test_the_sentence_is_made_when_the_page_is_asked_for(monkeypatch: pytest.Mon
     monkeypatch.setattr("autoscaler.rendering.record.verdict", verdict)
     metrics = metrics_of(result_of(target_of("a")), result_of(target_of("b")))
     assert made == []
-    assert [one["message"] for one in listed(metrics)] == ["so", "so"]
+    assert [target["message"] for target in listed(metrics)] == ["so", "so"]
 
 
 def test_a_removed_target_is_on_it_no_more() -> None:
@@ -209,7 +209,9 @@ def test_a_removed_target_is_on_it_no_more() -> None:
     metrics = metrics_of(kept, removed)
     metrics.states.set_targets([target_of("kept", external(average("30"), "jobs"))])
     metrics.report(removed)
-    assert [(one["name"], one["state"]) for one in listed(metrics)] == [("kept", "unknown")]
+    assert [(target["name"], target["state"]) for target in listed(metrics)] == [
+        ("kept", "unknown")
+    ]
 
 
 def test_names_of_odd_characters_are_printable() -> None:
@@ -218,8 +220,8 @@ def test_names_of_odd_characters_are_printable() -> None:
     metrics = metrics_of(result_of(odd))
     body = b"".join(target_list(metrics.states.known(), NOW))
     assert body.isascii()
-    (one,) = json.loads(body)["targets"]
-    texts = [one["target"], one["name"], one["message"], one["metrics"][0]["name"]]
+    (target,) = json.loads(body)["targets"]
+    texts = [target["target"], target["name"], target["message"], target["metrics"][0]["name"]]
     assert all(text.isprintable() and len(text) <= 2000 for text in texts)
 
 
@@ -235,12 +237,12 @@ def test_no_large_reading_is_kept() -> None:
     )
     of_series = result_of(target_of("many"), Values((1000,) * 1000))
     metrics = metrics_of(of_pods, of_series, result_of(target_of("few"), values(90, 0)))
-    kept = [one.last.decision.metrics[0] for one in metrics.states.known() if one.last]
-    assert [one.reading for one in kept] == [Values(()), Values(()), values(90, 0)]
-    assert [one.outcome.groups for one in kept if isinstance(one.outcome, Calculation)] == [
-        None
-    ] * 3
-    texts = [metric["text"] for one in listed(metrics) for metric in one["metrics"]]
+    kept = [facts.last.decision.metrics[0] for facts in metrics.states.known() if facts.last]
+    assert [metric.reading for metric in kept] == [Values(()), Values(()), values(90, 0)]
+    assert [
+        metric.outcome.groups for metric in kept if isinstance(metric.outcome, Calculation)
+    ] == [None] * 3
+    texts = [metric["text"] for target in listed(metrics) for metric in target["metrics"]]
     assert texts == ["10/10", "333.3/30", "30/30"]
 
 

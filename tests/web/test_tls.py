@@ -69,7 +69,7 @@ def serving(
         with_metrics=True,
         sign_in_failed=lambda *_: None,
     )
-    contexts = tls_contexts(tls, lambda *one: told.append(one))
+    contexts = tls_contexts(tls, lambda *args: told.append(args))
     by_tls = ListenerTls(contexts.current, refused.append)
     pair = KeyPair(tls.cert_file, tls.key_file)
     with listening(answer, tls=by_tls, guard=guarded, limits=limits) as listener:

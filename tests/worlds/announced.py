@@ -16,5 +16,7 @@ class Announced:
 
     def component(self, name: str) -> tuple[bool, str] | None:
         """Return whether a part is well, and its sentence; None if nothing was said of it."""
-        found = [(one.ok, one.message) for one in self.health.components() if one.name == name]
+        found = [
+            (state.ok, state.message) for state in self.health.components() if state.name == name
+        ]
         return found[0] if found else None

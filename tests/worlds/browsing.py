@@ -99,7 +99,8 @@ def findings(page: Page) -> list[str]:
     """Return what axe finds, one sentence for each element.  Needs ``bypass_csp``."""
     response = Axe().run(page).response
     return [
-        f"{one['id']}: {one['help']}: {node['html'][:200]} ({node.get('failureSummary', '')})"
-        for one in response["violations"]
-        for node in one["nodes"]
+        f"{violation['id']}: {violation['help']}: {node['html'][:200]} "
+        f"({node.get('failureSummary', '')})"
+        for violation in response["violations"]
+        for node in violation["nodes"]
     ]

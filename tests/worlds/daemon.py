@@ -50,7 +50,7 @@ class LineProcess:
         return wait_until(what, look, timeout=timeout, interval=0.02)
 
     def wait_for(self, what: str, wanted: Callable[[Line], bool], timeout: float = 60.0) -> Line:
-        return self.wait(what, lambda: [one for one in self.lines if wanted(one)], timeout)[0]
+        return self.wait(what, lambda: [line for line in self.lines if wanted(line)], timeout)[0]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self._process.send_signal(number)
@@ -135,15 +135,15 @@ class DaemonProcess(LineProcess):
     def metric(self, name: str, **labels: str) -> float:
         """Return the sum of the series of a name that have these labels, on the metrics page."""
         return sum(
-            one.value
+            sample.value
             for family in text_string_to_metric_families(self.page("/metrics"))
-            for one in family.samples
-            if one.name == name and labels.items() <= one.labels.items()
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
         )
 
     def component(self, name: str) -> Document:
         components = yaml.safe_load(self.page("/readyz"))["components"]
-        return next((one for one in components if one["name"] == name), {})
+        return next((state for state in components if state["name"] == name), {})
 
     def write(self, document: Mapping[str, object]) -> None:
         """Write another configuration, and tell nobody."""

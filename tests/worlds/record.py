@@ -102,7 +102,7 @@ class MemoryRecord(DirectoryRecord):
     # -- what is read ----------------------------------------------------------------------------
 
     def targets(self) -> Sequence[str]:
-        return sorted(self._samples.keys() | {one.target for one in self._changes})
+        return sorted(self._samples.keys() | {change.target for change in self._changes})
 
     def span(self) -> tuple[float, float] | None:
         return (min(self._times), max(self._times)) if self._times else None
@@ -122,12 +122,16 @@ class MemoryRecord(DirectoryRecord):
         return own[index - 1] if index else None
 
     def change_after(self, change: Change) -> Change | None:
-        later = (one for one in self._of([change.target]) if one.id > change.id)
+        later = (element for element in self._of([change.target]) if element.id > change.id)
         return next(later, None)
 
     def last_count_change(self, target: str, until: float) -> Change | None:
         counts = Mark.WRITTEN | Mark.FOREIGN
-        own = [one for one in self._of([target]) if one.time <= until and one.marks & counts]
+        own = [
+            element
+            for element in self._of([target])
+            if element.time <= until and element.marks & counts
+        ]
         return own[-1] if own else None
 
     def changes(
@@ -140,9 +144,9 @@ class MemoryRecord(DirectoryRecord):
         before: int | None = None,
     ) -> Sequence[Change]:
         within = [
-            one
-            for one in self._of(targets)
-            if begin <= one.time < end and (before is None or one.id < before)
+            element
+            for element in self._of(targets)
+            if begin <= element.time < end and (before is None or element.id < before)
         ]
         return within[::-1][:limit]
 
@@ -162,12 +166,12 @@ class MemoryRecord(DirectoryRecord):
     def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
         own: Iterable[Lapse] = self._lapses.get(target or "", ())
         if target is None:
-            own = sorted({one for lapses in self._lapses.values() for one in lapses})
-        return [one for one in own if one.begin < end and begin < one.end]
+            own = sorted({lapse for lapses in self._lapses.values() for lapse in lapses})
+        return [text for text in own if text.begin < end and begin < text.end]
 
     def _lapsed(self, target: str, after: float, until: float = math.inf) -> bool:
         """Return whether a lapse began after an instant, and until another one."""
-        return any(after < one.begin <= until for one in self._lapses.get(target, ()))
+        return any(after < element.begin <= until for element in self._lapses.get(target, ()))
 
     def _of(self, targets: Collection[str] | None) -> list[Change]:
-        return [one for one in self._changes if targets is None or one.target in targets]
+        return [change for change in self._changes if targets is None or change.target in targets]

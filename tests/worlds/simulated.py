@@ -50,21 +50,22 @@ class SimulatedPorts(Cluster, MetricsReader):
 
     def __post_init__(self) -> None:
         self._of = {
-            (one.rules.target.namespace, one.rules.target.spec.scale_target_ref.name): one
-            for one in self.targets
+            (target.rules.target.namespace, target.rules.target.spec.scale_target_ref.name): target
+            for target in self.targets
         }
         self._by_selector = {
-            (one.rules.target.namespace, one.workload.selector): one for one in self.targets
+            (target.rules.target.namespace, target.workload.selector): target
+            for target in self.targets
         }
 
     @override
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Fit `MetricsReader`: each simulated target has queries of its own."""
-        for one in self.targets:
-            for query, load in zip(one.rules.target.queries, one.loads, strict=True):
+        for target in self.targets:
+            for query, load in zip(target.rules.target.queries, target.loads, strict=True):
                 if query.promql == promql:
-                    return load.answer(self.time.now, one.workload)
-            for key, other in one.others.items():
+                    return load.answer(self.time.now, target.workload)
+            for key, other in target.others.items():
                 if key.promql == promql:
                     return other(self.time.now)
         raise AssertionError(promql)
@@ -134,7 +135,7 @@ class SimulatedPorts(Cluster, MetricsReader):
     ) -> None:
         """Sync all targets by the real `Syncer` once a period, and let time pass between."""
         self.time.now = begin
-        targets = [one.rules.target for one in self.targets]
+        targets = [target.rules.target for target in self.targets]
         with ExitStack() as stack:
             syncer = stack.enter_context(
                 Syncer(Flags(), self.ports(reporter), Event(), steps=clock.Steps(begin, begin))
@@ -144,6 +145,6 @@ class SimulatedPorts(Cluster, MetricsReader):
             while (now := begin + number * period) < end:
                 self.time.now = now
                 syncer.sync(targets, now, period, steady=now, due=now)
-                for one in self.targets:
-                    one.pass_time(now, min(now + period, end))
+                for target in self.targets:
+                    target.pass_time(now, min(now + period, end))
                 number += 1

@@ -56,7 +56,7 @@ class World:
     def all_replicas(self) -> dict[str, int]:
         """Return how many are asked for of each."""
         found = self.api.get(workloads.collection("Deployment", self.namespace))["items"]
-        return {one["metadata"]["name"]: one["spec"]["replicas"] for one in found}
+        return {text["metadata"]["name"]: text["spec"]["replicas"] for text in found}
 
     def changes(self, name: str) -> int:
         """Return how often the spec was changed."""

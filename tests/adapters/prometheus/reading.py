@@ -128,4 +128,4 @@ def failed(outcome: QueryResult | QueryFailure) -> str:
 
 
 def query_threads() -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name == "prometheus-query"]
+    return [thread for thread in threading.enumerate() if thread.name == "prometheus-query"]

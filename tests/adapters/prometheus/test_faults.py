@@ -107,12 +107,12 @@ def test_a_host_that_does_not_answer_costs_the_time_out() -> None:
         full.listen(0)
         port = full.getsockname()[1]
         waiting = [socket.socket() for _ in range(4)]
-        for one in waiting:
-            one.settimeout(0)
-            one.connect_ex(("127.0.0.1", port))
+        for text in waiting:
+            text.settimeout(0)
+            text.connect_ex(("127.0.0.1", port))
         message = failed(ask(f"http://127.0.0.1:{port}", "x", within=3.0, timeout=0.3))
-        for one in waiting:
-            one.close()
+        for text in waiting:
+            text.close()
     assert "did not accept a connection within 0." in message
 
 

@@ -72,7 +72,7 @@ def test_what_was_written_is_read(
         (labels, {at: repr(value) for at, value in of.items() if begin <= at < end})
         for labels, of in several
     ]
-    assert [(one.labels, _samples(one)) for one in found.series] == [
+    assert [(series.labels, _samples(series)) for series in found.series] == [
         (labels, of) for labels, of in expected if of
     ]
 
@@ -144,8 +144,8 @@ def test_a_damaged_file_is_not_there(tmp_path: Path) -> None:
 
 
 def _head(**changed: object) -> list[object]:
-    one = {"labels": {}, "runs": [[0, 10]], **changed}
-    whole = {"key": KEY.text, "warnings": [], "series": [[one["labels"], one["runs"]]], **changed}
+    item = {"labels": {}, "runs": [[0, 10]], **changed}
+    whole = {"key": KEY.text, "warnings": [], "series": [[item["labels"], item["runs"]]], **changed}
     return [whole["key"], whole["warnings"], whole["series"]]
 
 
@@ -236,8 +236,8 @@ def test_files_that_were_not_used_for_longest_go_first(tmp_path: Path) -> None:
         os.utime(part, (written_at, written_at))
     assert spans(files, 3, 13, used) == [(3, 13)]
     files.prune()
-    left = [one for one in tmp_path.glob("*/*.range") if one != other]
-    assert 0 < sum(one.stat().st_size for one in left) <= 1_000
+    left = [file for file in tmp_path.glob("*/*.range") if file != other]
+    assert 0 < sum(value.stat().st_size for value in left) <= 1_000
     assert spans(files, 3, 13, used) == [(3, 13)]
     assert other.exists()
     assert empty.exists()
@@ -248,7 +248,7 @@ def test_files_can_be_read_by_their_owner_only(tmp_path: Path) -> None:
     """The load of a company is nobody else's matter."""
     files = RangeFiles(tmp_path / "a" / "b")
     file = files.write(KEY, 0, 10, Matrix([])).file
-    assert [one.stat().st_mode & 0o777 for one in (file, file.parent, file.parent.parent)] == [
+    assert [item.stat().st_mode & 0o777 for item in (file, file.parent, file.parent.parent)] == [
         0o600,
         0o700,
         0o700,
@@ -272,7 +272,7 @@ def test_whose_answers_they_are(tmp_path: Path) -> None:
         settings("http://p", sign_in=basic_auth("me", tmp_path / "password")),
         settings("http://p", headers_files={"X-Scope-OrgID": Path("/run/tenant")}),
     ]
-    identities = [identity_of(one) for one in several]
+    identities = [identity_of(setting) for setting in several]
     assert len(set(identities)) == len(several)
     assert identity_of(settings("http://p", timeout=3.0)) == identities[0]
     assert "tenant-1" not in RangeKey(identities[2], "x", KEY.grid).text

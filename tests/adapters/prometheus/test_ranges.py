@@ -131,9 +131,9 @@ def test_a_range_of_more_points_than_prometheus_gives_is_asked_in_parts(
     assert sum(part.end - part.begin for part in parts) == count
     for part in parts:
         assert isinstance(part.answer, Matrix)
-        (one,) = part.answer.series
-        assert one.runs == [(part.begin, part.end - part.begin)]
-        assert set(one.values) == {7.0}
+        (series,) = part.answer.series
+        assert series.runs == [(part.begin, part.end - part.begin)]
+        assert set(series.values) == {7.0}
 
 
 def test_prometheus_refuses_more_points_by_the_words_that_are_looked_for(
@@ -169,7 +169,7 @@ def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
     assert [number for part in parts for number in range(part.begin, part.end)] == [
         *range(FIRST, FIRST + 8_000)
     ]
-    values = [value for part in parts for one in part.answer.series for value in one.values]  # type: ignore[union-attr]  # none failed
+    values = [value for part in parts for series in part.answer.series for value in series.values]  # type: ignore[union-attr]  # none failed
     assert values == list(map(float, range(FIRST, FIRST + 8_000)))
 
 

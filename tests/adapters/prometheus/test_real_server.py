@@ -44,8 +44,8 @@ def test_scalars_no_series_and_what_is_no_number_arrive_as_such(
     prometheus_server: PrometheusServer, promql: str, values: list[float]
 ) -> None:
     found = answered(ask(prometheus_server.url, promql)).series
-    assert [one.value for one in found] == pytest.approx(values, nan_ok=True)
-    assert all(one.labels == {} for one in found)
+    assert [series.value for series in found] == pytest.approx(values, nan_ok=True)
+    assert all(series.labels == {} for series in found)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_each_of_sixteen_threads_gets_its_own_answer(prometheus_server: Promethe
         def values_of(number: int) -> list[float]:
             ready.wait(timeout=30)
             asked = [f"vector({number * 100 + i})" for i in range(20)]
-            return [answered(query(reader, one, within=30)).series[0].value for one in asked]
+            return [answered(query(reader, check, within=30)).series[0].value for check in asked]
 
         with ThreadPoolExecutor(16) as pool:
             values = list(pool.map(values_of, range(16)))

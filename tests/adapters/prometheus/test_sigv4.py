@@ -48,7 +48,7 @@ def signature(
     """Return the signature of a request with just the headers that are signed."""
     path, _, parameters = target.partition("?")
     # Decoded as a server does, which takes + for a blank, and encoded as the documentation says.
-    pairs = [one.partition("=") for one in parameters.split("&") if one]
+    pairs = [item.partition("=") for item in parameters.split("&") if item]
     decoded = [(unquote(a.replace("+", " ")), unquote(b.replace("+", " "))) for a, _, b in pairs]
     lower = {name.lower(): " ".join(value.split()) for name, value in headers.items()}
     canonical = "\n".join(
@@ -271,8 +271,8 @@ def test_the_profile_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pa
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-secret")
         monkeypatch.setenv("AWS_SESSION_TOKEN", "env-token")
         answered(ask(server.url, "x", sign_in=SigV4Settings(region="us-east-2")))
-    one, two = server.received
-    assert_signed(one, region="eu-central-1")
+    first, two = server.received
+    assert_signed(first, region="eu-central-1")
     assert_signed(two, secret="env-secret", token="env-token", region="us-east-2")  # noqa: S106 - made up
 
 
@@ -362,6 +362,6 @@ def test_no_signature_is_told(
             said = failed(query(reader, within=0.3)) + repr(options) + repr(reader._sign_in)
             said += repr(answered(query(reader))) + repr(vars(reader._sign_in))
     said += "".join(record.getMessage() for record in caplog.records)
-    signatures = [one.headers["Authorization"][-64:] for one in server.received]
+    signatures = [number.headers["Authorization"][-64:] for number in server.received]
     for secret in (*signatures, "the-session-token", "role-secret", SECRET):
         assert secret not in said

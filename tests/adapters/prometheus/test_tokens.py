@@ -498,8 +498,11 @@ def test_a_workload_identity(way: Way, tmp_path: Path, monkeypatch: pytest.Monke
         named = workload(client_id="another", token_file_path=tmp_path / "federated")
         named = named.model_copy(update={"scope": "api://x/.default"})
         answered(ask(server.url, "x", sign_in=named))
-    one, two = (form(request) for request in way.endpoint.requests)
-    assert (one["client_assertion"], one["client_id"]) == ("service-account-token", "the-client")
+    first, two = (form(request) for request in way.endpoint.requests)
+    assert (first["client_assertion"], first["client_id"]) == (
+        "service-account-token",
+        "the-client",
+    )
     assert (two["client_id"], two["scope"]) == ("another", "api://x/.default")
 
 

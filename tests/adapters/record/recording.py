@@ -87,4 +87,4 @@ def values(
 ) -> list[tuple[float, int | None]]:
     """Return seconds after BASE and the first value of each sample of a time."""
     samples = record.samples(target, BASE + begin, BASE + end)
-    return [(one.time - BASE, one.numbers[2]) for one in samples]
+    return [(sample.time - BASE, sample.numbers[2]) for sample in samples]

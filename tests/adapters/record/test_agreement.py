@@ -36,7 +36,7 @@ def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
     record = kept(tmp_path, stretch(0, 100), stretch(100, 50, WITHIN), stretch(150, 250))
     kept(tmp_path, (other, stretch(7, 3)))
     found = record.agreement(None, 0.0, BASE + 400)
-    assert {key: one.totals for key, one in found.items()} == {
+    assert {key: value.totals for key, value in found.items()} == {
         WEB: {
             EQUAL: KindTotal(BASE, 350, 350, 2, 250),
             WITHIN: KindTotal(BASE + 100, 50, 50, 1, 50),
@@ -51,8 +51,8 @@ def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) ->
     """A stretch that began earlier counts from then on, in totals, and where it is listed."""
     record = kept(tmp_path, stretch(0, 100), stretch(100, 3500, DIFFERENT))
     (found,) = record.agreement([WEB], BASE + since, BASE + 3600, 9).values()
-    assert sum(one.seconds for one in found.totals.values()) == 3600 - since
-    assert min(one.begin for one in found.totals.values()) == BASE + since
+    assert sum(total.seconds for total in found.totals.values()) == 3600 - since
+    assert min(total.begin for total in found.totals.values()) == BASE + since
     (different,) = found.different
     assert (different.begin, different.end) == (BASE + max(100, since), BASE + 3600)
     assert found.totals[DIFFERENT].longest == different.end - different.begin

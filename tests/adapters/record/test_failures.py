@@ -117,7 +117,7 @@ def test_a_disk_that_does_not_answer_keeps_nobody_waiting(tmp_path: Path) -> Non
     assert last < 15 * 7000
     (lapse,) = record.lapses(WEB, BASE, BASE + 200_000)
     assert (lapse.begin, lapse.end) == (BASE + last, BASE + 200_000)
-    assert [one for one, _ in heard.all] == [True, False, True]
+    assert [item for item, _ in heard.all] == [True, False, True]
 
 
 def test_the_end_does_not_wait_for_a_disk(tmp_path: Path) -> None:

@@ -25,13 +25,13 @@ def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
             writer.put(decided(replicas=3 + number, seconds=900.0 * number))
             writer.put(plain(900.0 * number, number, "shop/Deployment/api"))
         writer.put(decided(target="shop/Deployment/old"))
-        names = [f"shop/Deployment/{one}" for one in ("api", "old", "web")]
+        names = [f"shop/Deployment/{item}" for item in ("api", "old", "web")]
         until(lambda: record.targets() == names)
         time.now = BASE + 36_000
         until(lambda: len(record.changes([WEB], 0, 2e12, limit=99)) < 12)
         until(lambda: not values(record, 0, 20_000))
         kept = record.changes([WEB], 0, 2e12, limit=99)
-    assert [(one.time - BASE) / 900 for one in kept] == list(range(39, 31, -1))
+    assert [(change.time - BASE) / 900 for change in kept] == list(range(39, 31, -1))
     at = record.change_at(WEB, BASE + 28_801)
     assert at == kept[-1]
     assert record.entry(kept[-1]).decision.current == 35
@@ -150,11 +150,13 @@ def test_samples_become_steps_of_a_minute(tmp_path: Path) -> None:
     after = list(record.samples(WEB, BASE, BASE + 4 * HOUR))
     assert after == [minute(before, BASE + 60 * number) for number in range(240)]
     lapse = record.lapses(WEB, BASE, BASE + DAY - HOUR)
-    assert [(one.begin - BASE, one.end - BASE) for one in lapse] == [(15 * 959, DAY - HOUR)]
+    assert [(stretch.begin - BASE, stretch.end - BASE) for stretch in lapse] == [
+        (15 * 959, DAY - HOUR)
+    ]
     assert values(record, 5 * HOUR, 6 * HOUR) == []
 
 
 def minute(samples: list[Sample], begin: float) -> Sample:
-    own = [one.numbers for one in samples if begin <= one.time < begin + 60]
+    own = [sample.numbers for sample in samples if begin <= sample.time < begin + 60]
     low, high = (tuple(fold(column) for column in zip(*own, strict=True)) for fold in (min, max))
     return Sample(begin, own[-1], 60.0, low, high)

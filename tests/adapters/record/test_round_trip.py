@@ -60,15 +60,15 @@ def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
     changes = record.changes(None, 0, BASE + 1e6, limit=1000)
     assert changes == memory.changes(None, 0, BASE + 1e6, limit=1000)
     assert len(changes) > 5
-    for one in changes:
-        entry = record.entry(one)
-        assert entry == memory.entry(one)
+    for change in changes:
+        entry = record.entry(change)
+        assert entry == memory.entry(change)
         assert is_same(recompute(entry), entry.decision)
-        assert record.change_at(WEB, one.time) == one
-        assert record.change_at(WEB, one.time - 1) == memory.change_at(WEB, one.time - 1)
-        assert record.change_after(one) == memory.change_after(one)
-        last = memory.last_count_change(WEB, one.time)
-        assert record.last_count_change(WEB, one.time) == last
+        assert record.change_at(WEB, change.time) == change
+        assert record.change_at(WEB, change.time - 1) == memory.change_at(WEB, change.time - 1)
+        assert record.change_after(change) == memory.change_after(change)
+        last = memory.last_count_change(WEB, change.time)
+        assert record.last_count_change(WEB, change.time) == last
     assert record.last_count_change(WEB, BASE + 1e6) is not None
     assert record.last_count_change("no/Deployment/other", BASE + 1e6) is None
     for begin, end in ((0, 3600), (100, 200), (901, 2000), (3000, 9000)):
@@ -106,7 +106,7 @@ def test_a_restart_goes_on_and_shows_when_it_was_away(tmp_path: Path) -> None:
     assert record.lapses(WEB, BASE + 101, BASE + 120) == []
     assert values(record, 50, 60) == []
     assert values(record, 16, 110) == [(15, 31), (100, 10_000)]
-    assert [one.id for one in record.changes(None, 0, 2e12, limit=9)] == [2, 1]
+    assert [change.id for change in record.changes(None, 0, 2e12, limit=9)] == [2, 1]
     assert record.lapses(WEB, BASE + 101, BASE + 900) == [Lapse(BASE + 115, BASE + 900)]
 
 
@@ -161,7 +161,7 @@ def test_a_step_of_the_clock_breaks_nothing(tmp_path: Path) -> None:
         *((-600, 10_000), (-585, 33), (-570, 34)),
         *((0, 10_000), (15, 31), (30, 32)),
     ]
-    assert [one.id for one in record.changes(None, 0, 2e12, limit=9)] == [1, 2]
+    assert [change.id for change in record.changes(None, 0, 2e12, limit=9)] == [1, 2]
 
 
 def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
@@ -180,11 +180,11 @@ def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
     with running(tmp_path, heard, time=time) as writer:
         writer.put(decided(seconds=40_000))
         heard.wait(ok=True)
-    assert [one for one, _ in heard.all] == [True]
+    assert [item for item, _ in heard.all] == [True]
     for begin, known in before.items():
         assert values(record, begin, begin + 901)[: len(known)] == known
     lapses = record.lapses(WEB, BASE, BASE + 39_000)
-    assert [one.end - BASE for one in lapses] == [10_000, 20_000, 40_000]
+    assert [lapse.end - BASE for lapse in lapses] == [10_000, 20_000, 40_000]
 
 
 def test_it_is_read_where_one_may_only_read(tmp_path: Path) -> None:
@@ -242,8 +242,8 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     record.lapses(WEB, BASE, BASE + 900)
     plans = ExplanationPanel.plans
     assert len(plans) > 15
-    assert [one for one in plans if "SCAN" in one[1] and not _SHORT.match(one[1])] == []
-    assert [one for one in plans if "TEMP B-TREE" in one[1]] == []
+    assert [plan for plan in plans if "SCAN" in plan[1] and not _SHORT.match(plan[1])] == []
+    assert [plan for plan in plans if "TEMP B-TREE" in plan[1]] == []
 
 
 def main(directory: Path, begin: int) -> None:

@@ -39,7 +39,7 @@ def any_of(kind: Any) -> st.SearchStrategy[Any]:
         mark = args[1]
         return st.integers(mark.least, mark.most) if isinstance(mark, IntegerBounds) else _instants
     if origin in {Union, UnionType}:
-        return st.one_of([any_of(one) for one in args])
+        return st.one_of([any_of(arg) for arg in args])
     if origin is tuple:
         several = st.lists(any_of(args[0]), max_size=6).map(tuple)
         return several if args[-1] is ... else st.tuples(*map(any_of, args))
@@ -59,7 +59,7 @@ def nth(number: int, *, pending: bool = False) -> History:
     time = T0 + 15.1 * number
     latest = [number - (number - 1 - slot) % SLOTS for slot in range(min(number, SLOTS))]
     return History(
-        tuple(Recommendation(one, T0 + 15.1 * one, first=one == 1) for one in latest),
+        tuple(Recommendation(item, T0 + 15.1 * item, first=item == 1) for item in latest),
         (ScaleEvent(1, T0, outdated=True), ScaleEvent(number, time)),
         (ScaleEvent(number, time, outdated=number % 2 == 0),),
         (Condition("AbleToScale", ConditionStatus.TRUE, "Ready", f"after {number}", T0),),

@@ -104,12 +104,12 @@ def decided_in(directory: Path) -> dict[str, float]:
         return dict(connection.execute("SELECT key, time FROM targets JOIN decided USING (target)"))
 
 
-def same(one: History, other: History) -> bool:
+def same(first: History, other: History) -> bool:
     """Tell whether two histories are equal in every field, those that `==` leaves out as well."""
     firsts = [
         None
         if history.recommendations is None
         else [recommendation.first for recommendation in history.recommendations]
-        for history in (one, other)
+        for history in (first, other)
     ]
-    return one == other and firsts[0] == firsts[1]
+    return first == other and firsts[0] == firsts[1]

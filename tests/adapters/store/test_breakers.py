@@ -54,7 +54,7 @@ def test_they_move_with_a_clock_that_is_set(tmp_path: Path, when: str) -> None:
         time.wall -= 3600
         if when != "while no daemon runs":
             store.shift(-3600.0)
-    moved = {name: shifted(one, -3600.0) for name, one in STATES.items()}
+    moved = {name: shifted(value, -3600.0) for name, value in STATES.items()}
     assert breakers_in(tmp_path, time) == moved
 
 

@@ -85,10 +85,10 @@ def test_time_that_passes_passes(tmp_path: Path) -> None:
 def test_all_that_is_kept_moves_at_once(tmp_path: Path, boot_id: str) -> None:
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(20)])
+        store.keep([(f"t{number}", nth(number), decided_at(number)) for number in range(20)])
     time.wall -= HOUR
     time.boot_id = boot_id
-    moved = {f"t{one}": shifted(nth(one), -HOUR) for one in range(20)}
+    moved = {f"t{number}": shifted(nth(number), -HOUR) for number in range(20)}
     with running(tmp_path, time=time) as (_, resumption):
         assert resumption.histories == moved
         unknown = boot_id != "this boot"
@@ -244,7 +244,7 @@ def test_a_second_restart_before_its_first_sync_frees_nothing(
     """After a boot nobody knows how long it was; that is still so at the restart after it."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        both = [(one.key, nth(1), time.wall) for one in (HUNG, WELL)]
+        both = [(item.key, nth(1), time.wall) for item in (HUNG, WELL)]
         store.keep(both)
     time.boot_id = "another boot"
     for _ in range(2):

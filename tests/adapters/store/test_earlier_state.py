@@ -39,9 +39,9 @@ NEWER = " is of a newer version of autoscaler .* and is left as it is"
 
 
 def fill(directory: Path, targets: int = 20) -> dict[str, History]:
-    histories = {f"shop/Deployment/{one}": nth(one) for one in range(targets)}
+    histories = {f"shop/Deployment/{number}": nth(number) for number in range(targets)}
     with running(directory) as (store, _):
-        store.keep([(key, one, decided_at(2)) for key, one in histories.items()])
+        store.keep([(key, history, decided_at(2)) for key, history in histories.items()])
     return histories
 
 
@@ -75,11 +75,11 @@ def test_a_database_of_a_newer_version_is_left_as_it_is(tmp_path: Path, *, logge
         if logged:
             shutil.copytree(tmp_path, tmp_path / "killed")
     directory = tmp_path / "killed" if logged else tmp_path
-    files = [one for one in directory.glob(f"{DATABASE}*") if not one.name.endswith("-shm")]
+    files = [file for file in directory.glob(f"{DATABASE}*") if not file.name.endswith("-shm")]
     assert len(files) == 1 + logged
-    before = {one: one.read_bytes() for one in files}
+    before = {file: file.read_bytes() for file in files}
     assert_goes_on_from_memory(directory, NEWER)
-    assert {one: one.read_bytes() for one in files} == before
+    assert {file: file.read_bytes() for file in files} == before
 
 
 def no_database(path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
     (tmp_path / "autoscaler.lock").touch()
     aside = set_aside(tmp_path / DATABASE, 0.0)
     assert aside.name == "autoscaler.db.unreadable-19700101T000000Z"
-    found = {one.name: one.read_text() for one in tmp_path.iterdir()}
+    found = {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert found == {name.replace(DATABASE, aside.name): name for name in names} | {
         "autoscaler.lock": ""
     }
@@ -350,7 +350,7 @@ def test_where_nothing_was_kept_nothing_is_found_or_made(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     for directory in (tmp_path, tmp_path / "none", tmp_path / "file"):
         assert read_saved(directory) is None
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,8 @@ def replace_by_copy(path: Path) -> None:
 
 
 def overwrite(path: Path) -> None:
-    for one in path.parent.glob(f"{DATABASE}*"):
-        one.write_bytes(b"\xff" * one.stat().st_size)
+    for file in path.parent.glob(f"{DATABASE}*"):
+        file.write_bytes(b"\xff" * file.stat().st_size)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
 ) -> None:
     sayings, directory = Sayings(), tmp_path / "state"
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
-        store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(1, 50)])
+        store.keep([(f"t{number}", nth(number), decided_at(number)) for number in range(1, 50)])
         store.intend("t0", nth(0)).result(LONG)
         damage(directory / DATABASE)
         for number in range(100):
@@ -96,7 +96,9 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
         assert store.errors >= 1
     assert sayings.all[-1] == sayings.all[0]
     assert all("begins anew" not in sentence for ok, sentence in sayings.all if not ok)
-    assert kept_in(directory) == {f"t{one}": nth(one) for one in range(1, 50)} | {"t0": nth(number)}
+    assert kept_in(directory) == {f"t{number}": nth(number) for number in range(1, 50)} | {
+        "t0": nth(number)
+    }
     assert decided_in(directory)["t49"] == decided_at(49)
 
 

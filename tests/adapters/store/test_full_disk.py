@@ -51,11 +51,11 @@ def full(directory: Path) -> Iterator[str]:
 
 def keep_state(directory: Path) -> None:
     sayings = Sayings()
-    histories = {str(one): nth(one) for one in range(TARGETS)}
+    histories = {str(number): nth(number) for number in range(TARGETS)}
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
         store.intend("0", nth(7)).result(LONG)
         with full(directory) as words:
-            store.keep([(key, one, decided_at(1)) for key, one in histories.items()])
+            store.keep([(key, history, decided_at(1)) for key, history in histories.items()])
             sentence = sayings.wait(ok=False)
             assert words in sentence, sentence
             assert "kept in memory only" in sentence
@@ -72,10 +72,10 @@ def keep_state(directory: Path) -> None:
 def begin_on_a_full_disk(directory: Path) -> None:
     directory.mkdir()
     sayings, filled = Sayings(), ExitStack()
-    histories = {str(one): nth(one) for one in range(TARGETS)}
+    histories = {str(number): nth(number) for number in range(TARGETS)}
     filled.enter_context(full(directory))
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
-        store.keep([(key, one, decided_at(1)) for key, one in histories.items()])
+        store.keep([(key, history, decided_at(1)) for key, history in histories.items()])
         store.intend("more", nth(9)).result(LONG)
         sayings.wait(ok=False)
         filled.close()
@@ -107,7 +107,7 @@ def keep_record(directory: Path) -> None:
     assert record.lapses(WEB, BASE, BASE + 15 * 3000)[-1].end == BASE + 15 * 2000
     assert values(record, 15 * 2500, 15 * 2600) == []
     assert values(record, 15 * 2990, 15 * 3001) == [(15 * 3000, 10_000)]
-    assert [one.time - BASE for one in record.changes(None, 0, 2e12, limit=9)] == [45_000, 0]
+    assert [change.time - BASE for change in record.changes(None, 0, 2e12, limit=9)] == [45_000, 0]
 
 
 @pytest.mark.parametrize("real", [False, True], ids=["files may not grow", "full file system"])

@@ -54,10 +54,10 @@ def test_what_was_promised_survives_a_kill(tmp_path: Path) -> None:
         number = found["0"].desired_replicas
         assert begin <= promised <= number <= begun <= promised + 1
         states = [nth(number), nth(number, pending=True)]
-        assert all(one in states[:1] for key, one in found.items() if int(key) >= NOTED)
-        assert all(one in states for one in found.values())
+        assert all(value in states[:1] for key, value in found.items() if int(key) >= NOTED)
+        assert all(history in states for history in found.values())
         if number == promised:
-            assert [found[str(one)] for one in range(NOTED)] == [states[1]] * NOTED
+            assert [found[str(number)] for number in range(NOTED)] == [states[1]] * NOTED
         assert len(found) == TARGETS
         begin = begun + 1
 
@@ -76,7 +76,9 @@ def main(directory: Path, begin: int) -> None:
     for number in count(begin):
         print("begun", number, flush=True)
         store.keep([(str(target), nth(number), made) for target in range(TARGETS)])
-        for promise in [store.intend(str(one), nth(number, pending=True)) for one in range(NOTED)]:
+        for promise in [
+            store.intend(str(target), nth(number, pending=True)) for target in range(NOTED)
+        ]:
             promise.result()
         print("promised", number, flush=True)
 

@@ -20,7 +20,7 @@ from tests.adapters.store.opening import (
     stalled,
 )
 
-TARGETS = [f"shop/Deployment/{one}" for one in range(2000)]
+TARGETS = [f"shop/Deployment/{number}" for number in range(2000)]
 
 
 def commits(directory: Path) -> int:
@@ -48,7 +48,7 @@ def test_thousands_of_notes_share_transactions(tmp_path: Path) -> None:
         store.intend(TARGETS[0], nth(1)).result(LONG)
         before = commits(tmp_path)
         with stalled(tmp_path):
-            promises = [store.intend(one, nth(2)) for one in TARGETS]
+            promises = [store.intend(target, nth(2)) for target in TARGETS]
         for promise in promises:
             promise.result(LONG)
         assert commits(tmp_path) - before < 40
@@ -58,7 +58,7 @@ def test_thousands_of_notes_share_transactions(tmp_path: Path) -> None:
 def test_a_sync_is_one_transaction(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
         before = commits(tmp_path)
-        store.keep([(one, nth(1), decided_at(1)) for one in TARGETS])
+        store.keep([(target, nth(1), decided_at(1)) for target in TARGETS])
         with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
             while (count := other.execute("SELECT count(*) FROM targets").fetchone()) == (0,):
                 time.sleep(0.01)
@@ -72,8 +72,8 @@ def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
         store.intend(TARGETS[0], nth(0)).result(LONG)
         with stalled(tmp_path):
             begun = time.monotonic()
-            first = [store.intend(one, nth(1)) for one in TARGETS[:10]]
-            assert [one.result(LONG) for one in first] == [None] * 10
+            first = [store.intend(target, nth(1)) for target in TARGETS[:10]]
+            assert [finding.result(LONG) for finding in first] == [None] * 10
             assert 2.5 <= time.monotonic() - begun < 15.0
             assert "autoscaler.db has not answered for 2.5 s" in sayings.wait(ok=False)
             for number in range(2, 500):
@@ -121,7 +121,7 @@ def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
 
 def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
-        store.keep([(one, nth(9), decided_at(1)) for one in TARGETS[:9]])
+        store.keep([(target, nth(9), decided_at(1)) for target in TARGETS[:9]])
     with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
         other.execute("PRAGMA journal_mode = DELETE")  # else readers would not wait
     sayings = Sayings()

@@ -29,7 +29,7 @@ class Model:
 
     def keep(self, store: SqliteHistoryStore, histories: dict[str, History]) -> None:
         decided = self.time.wall
-        store.keep([(target, one, decided) for target, one in histories.items()])
+        store.keep([(target, history, decided) for target, history in histories.items()])
         self.histories |= histories
 
     def intend(self, store: SqliteHistoryStore, target: str, history: History) -> None:
@@ -38,18 +38,20 @@ class Model:
 
     def drop(self, store: SqliteHistoryStore, gone: set[str]) -> None:
         store.drop(gone)
-        self.histories = {key: one for key, one in self.histories.items() if key not in gone}
+        self.histories = {
+            key: history for key, history in self.histories.items() if key not in gone
+        }
 
     def shift(self, store: SqliteHistoryStore, seconds: float) -> None:
         self.time.wall += seconds
         store.shift(seconds)
-        self.histories = {key: shifted(one, seconds) for key, one in self.histories.items()}
+        self.histories = {key: shifted(history, seconds) for key, history in self.histories.items()}
 
 
 Step = Callable[[Model, SqliteHistoryStore], None]
 steps: st.SearchStrategy[Step] = st.one_of(
     st.dictionaries(targets, histories).map(lambda some: lambda model, to: model.keep(to, some)),
-    st.tuples(targets, histories).map(lambda one: lambda model, to: model.intend(to, *one)),
+    st.tuples(targets, histories).map(lambda history: lambda model, to: model.intend(to, *history)),
     st.sets(targets).map(lambda gone: lambda model, to: model.drop(to, gone)),
     st.floats(-1e6, 1e6).map(lambda seconds: lambda model, to: model.shift(to, seconds)),
 )
@@ -66,7 +68,7 @@ def test_whatever_is_done_is_there_after_a_restart(runs: list[list[Step]]) -> No
                     step(model, store)
             found = kept_in(Path(folder), model.time)
             assert found.keys() == model.histories.keys()
-            assert all(same(found[key], one) for key, one in model.histories.items())
+            assert all(same(found[key], history) for key, history in model.histories.items())
 
 
 @settings(max_examples=150)
@@ -89,7 +91,7 @@ def assert_leads(old: History, new: History) -> None:
 
 
 @settings(max_examples=150)
-@given(histories, histories, st.sampled_from([one.name for one in fields(History)]))
+@given(histories, histories, st.sampled_from([text.name for text in fields(History)]))
 def test_a_field_that_alone_differs_is_written(old: History, other: History, name: str) -> None:
     assert_leads(old, replace(old, **{name: getattr(other, name)}))
 

@@ -109,7 +109,7 @@ def told_of(*results: SyncResult, gate: WriteGate = ALWAYS_OPEN) -> Notebook:
     """Return what is written of the results of syncs."""
     notebook = Notebook()
     with reporting(notebook, gate=gate) as reporter:
-        for one in results:
-            reporter.report(one)
+        for replay in results:
+            reporter.report(replay)
     notebook.counts = reporter.counts
     return notebook

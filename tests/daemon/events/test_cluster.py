@@ -46,8 +46,8 @@ def described(admin_api: Api, namespace: str, uid: str) -> list[Json]:
     found: list[Json] = admin_api.get(
         f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector
     )["items"]
-    ours = [one for one in found if one["source"] == {"component": "autoscaler"}]
-    return sorted(ours, key=lambda one: str(one["reason"]))
+    ours = [text for text in found if text["source"] == {"component": "autoscaler"}]
+    return sorted(ours, key=lambda our: str(our["reason"]))
 
 
 def told(namespace: str, uid: str, *events: Event, at: float = 0.0) -> SyncResult:
@@ -84,11 +84,13 @@ def test_events_are_shown_with_the_object_once_they_may_be_written(
             count = second // 15
             eventually(
                 lambda: described(admin_api, namespace, uid)[0],
-                lambda one, count=count: one["reason"] == FAILED.reason and one["count"] == count,  # type: ignore[misc] # bound now
+                lambda item, count=count: (
+                    item["reason"] == FAILED.reason and item["count"] == count
+                ),  # type: ignore[misc] # bound now
             )
     assert notes[1:] == ["good: Events can be written now"]
     failed, changed, rescaled = [
-        one for one in described(admin_api, namespace, uid) if one["reason"] != "R"
+        item for item in described(admin_api, namespace, uid) if item["reason"] != "R"
     ]
     assert (rescaled["type"], rescaled["message"]) == ("Normal", RESCALED.message)
     assert (changed["type"], changed["reason"]) == ("Warning", "ReplicasChangedByOther")

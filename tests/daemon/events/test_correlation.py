@@ -37,8 +37,8 @@ def test_the_same_again_raises_the_count(correlator: Correlator) -> None:
     requests(correlator)
     for second in (15.0, 30.0):
         correlator.take(WEB, FAILED, BASE + second, second)
-    (one,) = requests(correlator)
-    assert (one.count, one.first, one.last) == (3, BASE, BASE + 30)
+    (item,) = requests(correlator)
+    assert (item.count, item.first, item.last) == (3, BASE, BASE + 30)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_differs_is_another_event(
     """Each has a count of its own."""
     correlator.take(WEB, FAILED, BASE, 0.0)
     correlator.take(involved, event, BASE, 0.0)
-    assert [one.count for one in requests(correlator)] == [1, 1]
+    assert [request.count for request in requests(correlator)] == [1, 1]
 
 
 def test_after_ten_quiet_minutes_it_is_news(correlator: Correlator) -> None:
@@ -75,9 +75,9 @@ def test_what_waits_is_not_written_twice(correlator: Correlator) -> None:
     """Repetitions before its turn only raise the count, and cost the object nothing."""
     for _ in range(50):
         correlator.take(WEB, FAILED, BASE, 0.0)
-    assert [one.count for one in requests(correlator)] == [50]
+    assert [request.count for request in requests(correlator)] == [50]
     correlator.take(WEB, FAILED, BASE, 1.0)
-    assert [one.count for one in requests(correlator)] == [51]
+    assert [request.count for request in requests(correlator)] == [51]
 
 
 def test_a_warning_of_every_sync_does_not_flood(correlator: Correlator) -> None:
@@ -85,12 +85,12 @@ def test_a_warning_of_every_sync_does_not_flood(correlator: Correlator) -> None:
     written = []
     for sync in range(5760):
         correlator.take(WEB, FAILED, BASE + sync * 15, sync * 15.0)
-        written += [one.count for one in requests(correlator)]
+        written += [request.count for request in requests(correlator)]
         if sync == 100:  # it takes nothing from another object
             correlator.take(
                 InvolvedObject("apps/v1", "Deployment", "shop", "api"), FAILED, BASE, 1500.0
             )
-            assert [one.involved.name for one in requests(correlator)] == ["api"]
+            assert [request.involved.name for request in requests(correlator)] == ["api"]
     assert written[:25] == list(range(1, 26))
     assert len(written) == pytest.approx(25 + 24 * HOURS / 300, abs=2)
     assert correlator.held_back == 5760 - len(written)
@@ -102,13 +102,15 @@ def test_many_messages_of_one_reason_become_one_event(correlator: Correlator) ->
     seen = []
     for size in range(1, 15):
         correlator.take(WEB, sized(size), BASE, 0.0)
-        seen += [(one.message, one.count) for one in requests(correlator)]
+        seen += [(request.message, request.count) for request in requests(correlator)]
     assert seen[:10] == [(f"New size: {size}", 1) for size in range(1, 11)]
     assert seen[10:] == [
         (f"(combined from similar events): New size: {size}", size - 10) for size in range(11, 15)
     ]
     correlator.take(WEB, sized(3), BASE, 1.0)
-    assert [(one.message, one.count) for one in requests(correlator)] == [("New size: 3", 2)]
+    assert [(request.message, request.count) for request in requests(correlator)] == [
+        ("New size: 3", 2)
+    ]
 
 
 def test_an_outage_does_not_use_up_what_tells_its_end(correlator: Correlator) -> None:
@@ -120,11 +122,11 @@ def test_an_outage_does_not_use_up_what_tells_its_end(correlator: Correlator) ->
             correlator.take(WEB, warning, BASE + 5 * sync, 5.0 * sync)
         if sync == 200:
             correlator.take(WEB, Event("Warning", "FallbackActive", ""), BASE, 5.0 * sync)
-        written += [one.reason for one in requests(correlator)]
+        written += [request.reason for request in requests(correlator)]
     for reason in ("FallbackEnded", "SuccessfulRescale", "Resumed"):
         correlator.take(WEB, Event("Normal", reason, ""), BASE + 1200, 1200.0)
     assert written.count("FallbackActive") == 1
-    ended = [one.reason for one in requests(correlator)]
+    ended = [request.reason for request in requests(correlator)]
     assert ended == ["FallbackEnded", "SuccessfulRescale", "Resumed"]
 
 
@@ -138,7 +140,7 @@ def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time(correlator: 
     assert (correlator.waiting, correlator.dropped) == (everything, 1)
     requests(correlator)
     correlator.take(WEB, FAILED, BASE + 15, 15.0)
-    assert [one.count for one in requests(correlator)] == [2]
+    assert [request.count for request in requests(correlator)] == [2]
 
 
 def test_memory_is_bounded(

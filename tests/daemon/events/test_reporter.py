@@ -132,9 +132,9 @@ def test_a_server_that_hangs_delays_no_report() -> None:
         reporter.report(result(FAILED))
         assert notebook.reached.wait(10)
         began = clock.monotonic()
-        for one in news:
+        for event in news:
             before = clock.monotonic()
-            reporter.report(one)
+            reporter.report(event)
             slowest = max(slowest, clock.monotonic() - before)
         seconds = clock.monotonic() - began
         assert notebook.written == []
@@ -163,7 +163,7 @@ def test_without_the_right_one_note_says_so_until_it_comes() -> None:
     forbidden = EventResult(EventOutcome.FORBIDDEN, "events is forbidden")
     fates = {"shop": forbidden, "till": forbidden}
     notebook = Notebook(
-        lambda one: fates.get(one.involved.namespace, EventResult(EventOutcome.WRITTEN))
+        lambda item: fates.get(item.involved.namespace, EventResult(EventOutcome.WRITTEN))
     )
     notes: list[str] = []
     pace = replace(QUICK, forbidden_pause=2.0)

@@ -31,18 +31,18 @@ def happened(name: str = "web", count: int = 1) -> Occurrences:
 def test_a_new_one_is_created_as_the_hpa_would(script: Script) -> None:
     """It has the object, the source and the instants that `kubectl describe` shows."""
     server, api = script(CREATED)
-    one = happened()
+    event = happened()
     before = int(clock.wall() * 1e9)
-    assert Events(api).write(one, math.inf).fate is EventOutcome.WRITTEN
+    assert Events(api).write(event, math.inf).fate is EventOutcome.WRITTEN
     asked = server.asked[0]
     assert (asked.method, asked.path) == ("POST", EVENTS)
-    name, _, number = one.name.rpartition(".")
+    name, _, number = event.name.rpartition(".")
     assert name == "web"
     assert before <= int(number, 16) <= clock.wall() * 1e9
     assert asked.body == {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": one.name, "namespace": "shop"},
+        "metadata": {"name": event.name, "namespace": "shop"},
         "involvedObject": {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -65,11 +65,11 @@ def test_a_new_one_is_created_as_the_hpa_would(script: Script) -> None:
 def test_the_same_again_is_a_patch(script: Script) -> None:
     """Count, last instant and message are brought up to date."""
     server, api = script(CREATED)
-    events, one = Events(api), happened()
-    events.write(one, math.inf)
-    one.count, one.last = 7, BASE + 60
-    assert events.write(one, math.inf).fate is EventOutcome.WRITTEN
-    assert (server.asked[1].method, server.asked[1].path) == ("PATCH", f"{EVENTS}/{one.name}")
+    events, event = Events(api), happened()
+    events.write(event, math.inf)
+    event.count, event.last = 7, BASE + 60
+    assert events.write(event, math.inf).fate is EventOutcome.WRITTEN
+    assert (server.asked[1].method, server.asked[1].path) == ("PATCH", f"{EVENTS}/{event.name}")
     assert server.asked[1].body == {
         "count": 7,
         "lastTimestamp": "2026-01-01T00:01:00Z",
@@ -80,13 +80,13 @@ def test_the_same_again_is_a_patch(script: Script) -> None:
 def test_one_that_is_gone_is_created_anew(script: Script) -> None:
     """An Event lives for an hour; the count goes on under another name."""
     server, api = script(CREATED, GONE, CREATED)
-    events, one = Events(api), happened()
-    events.write(one, math.inf)
-    old = one.name
-    one.count = 9
-    assert events.write(one, math.inf).fate is EventOutcome.WRITTEN
+    events, event = Events(api), happened()
+    events.write(event, math.inf)
+    old = event.name
+    event.count = 9
+    assert events.write(event, math.inf).fate is EventOutcome.WRITTEN
     assert server.methods == ["POST", "PATCH", "POST"]
-    assert one.name != old
+    assert event.name != old
     assert server.asked[2].body["count"] == 9
 
 
@@ -119,9 +119,9 @@ def test_each_answer_has_its_fate(script: Script, answer: Answer, fate: EventOut
 def test_one_that_may_have_landed_is_not_made_twice(script: Script) -> None:
     """After a request without an answer the same name is patched; 404 says that it had not."""
     server, api = script(UNAVAILABLE, CREATED)
-    events, one = Events(api), happened()
-    assert events.write(one, math.inf).fate is EventOutcome.LATER
-    assert events.write(one, math.inf).fate is EventOutcome.WRITTEN
+    events, event = Events(api), happened()
+    assert events.write(event, math.inf).fate is EventOutcome.LATER
+    assert events.write(event, math.inf).fate is EventOutcome.WRITTEN
     assert server.methods == ["POST", "PATCH"]
     assert server.asked[1].path == f"{EVENTS}/{server.asked[0].body['metadata']['name']}"
 
@@ -140,9 +140,9 @@ def test_names_are_valid_and_never_the_same(script: Script) -> None:
     _, api = script(CREATED)
     events = Events(api)
     told = [happened(name) for name in ("web", "web", "a" * 236 + "." + "b" * 16)]
-    for one in told:
-        events.write(one, math.inf)
-    names = [one.name for one in told]
+    for text in told:
+        events.write(text, math.inf)
+    names = [text.name for text in told]
     assert len(set(names)) == 3
     assert len(names[2]) <= 253
     assert names[2].startswith("a" * 236 + ".")
@@ -152,9 +152,9 @@ def test_names_are_valid_and_never_the_same(script: Script) -> None:
 def test_a_message_is_one_printable_line_and_no_page(script: Script) -> None:
     """`kubectl describe` shows what others made of it as it is, in a terminal."""
     server, api = script(CREATED, CREATED)
-    events, one = Events(api), replace(happened(), message="a\n\x1b[31mred\u202e" + "x" * 5000)
+    events, event = Events(api), replace(happened(), message="a\n\x1b[31mred\u202e" + "x" * 5000)
     for _ in range(2):
-        events.write(one, math.inf)
+        events.write(event, math.inf)
     (message,) = {asked.body["message"] for asked in server.asked}
     assert message.startswith(r"a \x1b[31mred\u202ex")
     assert (len(message), message[-2:]) == (1024, "x…")

@@ -49,7 +49,7 @@ class Told(ElectionObserver):
 
         def found() -> list[float]:
             told = zip(self.standings, self.at, strict=False)
-            return [at for one, at in told if one is standing and at >= after]
+            return [at for state, at in told if state is standing and at >= after]
 
         return wait_until(f"{standing} is told", found, timeout=seconds, interval=0.005)[0]
 

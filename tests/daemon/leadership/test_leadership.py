@@ -216,7 +216,7 @@ def test_who_is_refused_says_so_once_and_tries_again(
     _grant(admin_api, namespace, "elect", own, _rule("create"))
     told.wait_for(Role.LEADER, after=refused)
     # The API server may know the binding before the role, and then says so in other words.
-    assert [one for one, _ in groupby(told.standings)] == [Role.UNREADABLE, Role.LEADER]
+    assert [item for item, _ in groupby(told.standings)] == [Role.UNREADABLE, Role.LEADER]
     assert candidate.leading()
 
 

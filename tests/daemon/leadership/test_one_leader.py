@@ -188,7 +188,7 @@ class Ports:
         return Candidate(self, f"c{self._names}", self._times)
 
     def _happen(self) -> None:
-        idle = [one for one in self.candidates if not one.busy]
+        idle = [candidate for candidate in self.candidates if not candidate.busy]
         what = self.random.choice(
             ("turn", "turn", "turn", "turn", "time", "time", "late", "stop", "kill", "edit", "del")
         )
@@ -212,7 +212,7 @@ class Ports:
 
     def _may_delete(self) -> bool:
         quiet = not self._deleted and not self._depth and not self.late
-        return quiet and all(one.looked for one in self.candidates)
+        return quiet and all(candidate.looked for candidate in self.candidates)
 
     def _edit(self, old: LeaseRecord) -> None:
         holder = self.random.choice((old.holder, "somebody"))
@@ -220,12 +220,12 @@ class Ports:
         self.server.set(LeaseRecord(holder, duration, None, 5.0, 0))
 
     def _check(self) -> None:
-        leaders = [one for one in self.candidates if one.leads()]
+        leaders = [candidate for candidate in self.candidates if candidate.leads()]
         self.terms += len(leaders)
-        names = [one.leadership.identity for one in leaders]
+        names = [leader.leadership.identity for leader in leaders]
         assert len(leaders) <= 1, f"{names} lead at {self.now}"
-        for one, name in zip(leaders, names, strict=True):
-            since = one.leads_since()
+        for leader, name in zip(leaders, names, strict=True):
+            since = leader.leads_since()
             others = {
                 other for other, at in self._led.items() if other != name and at > since + _ROUNDING
             }

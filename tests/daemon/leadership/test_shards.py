@@ -53,7 +53,7 @@ class Rule:
     def look(self, at: float, **found: LeaseRecord) -> str:
         """Look at the Leases; their names are short for those of `_` and `-`."""
         names = {name.replace("_", "-"): record for name, record in found.items()}
-        self.leases.found = {f"autoscaler{name[1:]}": one for name, one in names.items()}
+        self.leases.found = {f"autoscaler{name[1:]}": value for name, value in names.items()}
         return self.others.look(100.0, 0.0, lambda: at)
 
 

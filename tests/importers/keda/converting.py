@@ -134,15 +134,19 @@ class Converted:
         """Return the sentences of one outcome, by path, of all manifests."""
         return {
             path_of(entry.location): entry.why
-            for one in self.conversion.imported
-            for entry in one.entries
+            for manifest in self.conversion.imported
+            for entry in manifest.entries
             if entry.outcome is outcome
         }
 
     @property
     def refusals(self) -> list[str]:
         """Why manifests were refused as a whole."""
-        return [one.why for one in self.conversion.imported if one.state.value == "refused"]
+        return [
+            manifest.why
+            for manifest in self.conversion.imported
+            if manifest.state.value == "refused"
+        ]
 
 
 def converted(*texts: str, options: ImportOptions | None = None) -> Converted:
@@ -157,8 +161,8 @@ def converted(*texts: str, options: ImportOptions | None = None) -> Converted:
 
 def loaded(result: Converted, folder: Path) -> None:
     """Load the configuration as the daemon does, with a file for each secret; raises if wrong."""
-    for one in result.conversion.written:
-        for secret in one.draft.secrets:
+    for manifest in result.conversion.written:
+        for secret in manifest.draft.secrets:
             file = folder / secret.file
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("secret")

@@ -35,7 +35,9 @@ def authentication(spec: str, kind: str = "TriggerAuthentication") -> str:
 
 def secrets(*parameters: str) -> str:
     """Return a spec whose parameters are the keys of the same name of the Secret tokens."""
-    listed = (f"{{parameter: {one}, name: tokens, key: {one}}}" for one in parameters)
+    listed = (
+        f"{{parameter: {parameter}, name: tokens, key: {parameter}}}" for parameter in parameters
+    )
     return f"{{secretTargetRef: [{', '.join(listed)}]}}"
 
 
@@ -217,8 +219,8 @@ def test_a_way_to_sign_in(metadata: str, spec: str, server: str, kind: str, tmp_
     assert result.configuration["prometheus"] == {"url": "https://prometheus:9090", **expected}
     unread = "which is not read: write it in `prometheus` in place of"
     refused = list(result.said(KeyOutcome.REFUSED).values())
-    assert [unread in why for why in refused] == [True] * any(one in server for one in UNREAD)
-    files = {one.file for each in result.conversion.written for one in each.draft.secrets}
+    assert [unread in why for why in refused] == [True] * any(item in server for item in UNREAD)
+    files = {secret.file for each in result.conversion.written for secret in each.draft.secrets}
     assert files == set(re.findall(r"secrets/[\w/]+", server))
     if not refused:
         loaded(result, tmp_path)

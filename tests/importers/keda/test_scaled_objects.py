@@ -357,7 +357,9 @@ def test_the_hpa_of_keda_never_stands_for_its_scaled_object(marked: str) -> None
         result = converted(*texts)
         assert result.target["metrics"][0]["external"]["metric"]["name"] == "orders"
         assert result.refusals == []
-        states = {one.manifest.kind: one.state.value for one in result.conversion.imported}
+        states = {
+            manifest.manifest.kind: manifest.state.value for manifest in result.conversion.imported
+        }
         assert states == {"ScaledObject": "imported", "HorizontalPodAutoscaler": "used"}
     elsewhere = source.replace("namespace: shop", "namespace: bank")
     for result in (converted(hpa), converted(hpa, elsewhere)):

@@ -19,5 +19,5 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Views:
 
 @pytest.fixture
 def client(fleet: Views) -> Iterator[Client]:
-    with asking(fleet) as one:
-        yield one
+    with asking(fleet) as client:
+        yield client

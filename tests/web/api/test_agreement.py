@@ -28,23 +28,23 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     hpa = Hpa("web", spec=spec, statuses=(HpaStatus(BASE, 3, 4),))
     shadowed = result_of(shadow, values(90), hpa=hpa)
     metrics = metrics_of(shadowed, result_of(target_of("live")))
-    with asking(views_of(metrics, record=record)) as one:
-        yield one
+    with asking(views_of(metrics, record=record)) as client:
+        yield client
 
 
 def test_by_default_it_tells_of_those_in_shadow(client: Client) -> None:
     """With the HPA as it stands, and the whole counts of the fleet."""
     told = client.json("/agreement")
     assert (told["live"], told["shadow"]) == (1, 1)
-    (one,) = told["targets"]
-    assert (one["target"], one["agreement"], one["verdict"]) == (WEB, 0.5, "differs")
-    hpa = {key: one["hpa"][key] for key in ("name", "currentReplicas", "desiredReplicas")}
+    (target,) = told["targets"]
+    assert (target["target"], target["agreement"], target["verdict"]) == (WEB, 0.5, "differs")
+    hpa = {key: target["hpa"][key] for key in ("name", "currentReplicas", "desiredReplicas")}
     assert hpa == {"name": "web", "currentReplicas": 3, "desiredReplicas": 4}
 
 
 def test_a_field_that_differs_is_named_before_it_changes_a_count(client: Client) -> None:
-    (one,) = client.json("/agreement")["targets"]
-    (field,) = one["differences"]
+    (target,) = client.json("/agreement")["targets"]
+    (field,) = target["differences"]
     assert field["field"] == "maxReplicas"
     assert int(field["theirs"]) == int(field["ours"]) + 7
 
@@ -52,15 +52,15 @@ def test_a_field_that_differs_is_named_before_it_changes_a_count(client: Client)
 def test_since_is_an_instant(client: Client) -> None:
     """In UTC, or with an offset."""
     for since in ("2026-01-01T00:59:30Z", "2026-01-01T01:59:30%2B01:00"):
-        (one,) = client.json(f"/agreement?since={since}")["targets"]
-        assert (one["agreement"], one["verdict"]) == (1.0, "early")
-        assert "disagreements" not in one
+        (target,) = client.json(f"/agreement?since={since}")["targets"]
+        assert (target["agreement"], target["verdict"]) == (1.0, "early")
+        assert "disagreements" not in target
 
 
 def test_a_live_target_is_told_of_if_it_is_asked_for(client: Client) -> None:
     """Its mode says what it is; nothing of it has been compared."""
-    (one,) = client.json(f"/agreement?target={LIVE}")["targets"]
-    assert (one["mode"], one["verdict"]) == ("live", "notCompared")
+    (target,) = client.json(f"/agreement?target={LIVE}")["targets"]
+    assert (target["mode"], target["verdict"]) == ("live", "notCompared")
 
 
 def test_an_unknown_target_is_a_problem(client: Client) -> None:
@@ -90,6 +90,6 @@ def test_a_record_that_is_not_written_is_why_nothing_is_compared(
 ) -> None:
     """As where the daemon may not write to its state directory."""
     (tmp_path / "record.db").unlink()
-    (one,) = client.json("/agreement")["targets"]
-    assert one["verdict"] == "notCompared"
-    assert f"nothing is recorded in {tmp_path}" in one["message"]
+    (target,) = client.json("/agreement")["targets"]
+    assert target["verdict"] == "notCompared"
+    assert f"nothing is recorded in {tmp_path}" in target["message"]

@@ -36,16 +36,16 @@ def test_it_is_valid(document: Json) -> None:
     for path in document["paths"].values():
         assert list(path) == ["get"]
         assert path["get"]["description"]
-        assert all(one["schema"] for one in path["get"].get("parameters", []))
-        assert all(one.get("description") for one in path["get"].get("parameters", []))
+        assert all(parameter["schema"] for parameter in path["get"].get("parameters", []))
+        assert all(parameter.get("description") for parameter in path["get"].get("parameters", []))
 
 
 def schema_of(document: Json, path: str, status: str) -> Json:
     """Return the schema of what an endpoint answers, which has no keys that it does not name."""
     (content,) = document["paths"][path]["get"]["responses"][status]["content"].values()
     schemas = {
-        name: {"additionalProperties": False} | one if "properties" in one else one
-        for name, one in document["components"]["schemas"].items()
+        name: {"additionalProperties": False} | value if "properties" in value else value
+        for name, value in document["components"]["schemas"].items()
     }
     found: Json = content["schema"]
     return found | {"components": {"schemas": schemas}}
@@ -53,7 +53,9 @@ def schema_of(document: Json, path: str, status: str) -> Json:
 
 def check(document: Json, path: str, answer: Any, status: str = "200") -> None:
     validator = Draft202012Validator(schema_of(document, path, status))
-    errors = [f"{list(one.path)}: {one.message[:300]}" for one in validator.iter_errors(answer)]
+    errors = [
+        f"{list(error.path)}: {error.message[:300]}" for error in validator.iter_errors(answer)
+    ]
     assert errors == []
 
 
@@ -84,8 +86,8 @@ def test_every_target_is_as_it_says(client: Client, document: Json) -> None:
     """With every extension, as the fleet has them."""
     listed = client.json("/targets")["targets"]
     assert len(listed) == 10
-    for one in listed:
-        check(document, TARGET, client.json(f"/targets/{one['target']}"))
+    for target in listed:
+        check(document, TARGET, client.json(f"/targets/{target['target']}"))
 
 
 def test_states_beyond_the_fleet_are_as_it_says(document: Json) -> None:
@@ -111,13 +113,13 @@ def test_the_fleet_is_summed_up(client: Client) -> None:
     assert found["atMaximum"] == 1
     assert found["leads"] is None
     listed = client.json("/targets")["targets"]
-    known = [one for one in listed if one["currentReplicas"] is not None]
+    known = [target for target in listed if target["currentReplicas"] is not None]
     assert found["replicas"] == {
         "targets": len(known),
-        "current": sum(one["currentReplicas"] for one in known),
-        "desired": sum(one["desiredReplicas"] for one in known),
-        "minimum": sum(one["minReplicas"] for one in known),
-        "maximum": sum(one["maxReplicas"] for one in known),
+        "current": sum(facts["currentReplicas"] for facts in known),
+        "desired": sum(facts["desiredReplicas"] for facts in known),
+        "minimum": sum(facts["minReplicas"] for facts in known),
+        "maximum": sum(facts["maxReplicas"] for facts in known),
     }
 
 
@@ -139,7 +141,11 @@ def test_the_page_of_docs_has_every_endpoint_with_its_parameters(document: Json)
     written = {path: re.findall(r"`(\w+)`", text.partition(";")[2]) for path, text in rows}
     written["/decisions"] = written["/changes"]
     assert written == {
-        path: [one["name"] for one in item["get"].get("parameters", []) if one["in"] == "query"]
+        path: [
+            parameter["name"]
+            for parameter in item["get"].get("parameters", [])
+            if parameter["in"] == "query"
+        ]
         for path, item in document["paths"].items()
     }
 

@@ -25,8 +25,8 @@ def change(number: int, target: str = WEB, **more: Any) -> Change:
 
 def kept(*changes: Change) -> MemoryRecord:
     record = MemoryRecord()
-    for one in changes:
-        record.keep_change(one)
+    for content in changes:
+        record.keep_change(content)
     return record
 
 
@@ -39,7 +39,7 @@ def of(record: MemoryRecord) -> Views:
 def ids(client: Client, path: str) -> tuple[list[int], str | None]:
     page = client.json(path)
     entries = page.get("changes") or page.get("decisions") or []
-    return [one["id"] for one in entries], page["continue"]
+    return [entry["id"] for entry in entries], page["continue"]
 
 
 END = "to=2028-01-01T00:00:00Z"
@@ -99,8 +99,8 @@ def test_the_past_is_not_sent_again_while_nothing_has_changed() -> None:
 def test_a_change_is_told_in_full() -> None:
     """An instant within a second is told so that the change holds at it."""
     marks = Mark.FOREIGN | Mark.AT_MAXIMUM
-    one = change(7, marks=marks, by="kubectl-scale", time=1_798_761_600.0001)
-    with asking(of(kept(one))) as client:
+    item = change(7, marks=marks, by="kubectl-scale", time=1_798_761_600.0001)
+    with asking(of(kept(item))) as client:
         (shown,) = client.json(f"/changes?{END}")["changes"]
     assert shown == {
         "id": 7,

@@ -30,7 +30,10 @@ def daemon() -> Views:
 
 
 def named(problem: Json) -> list[tuple[str, str, str]]:
-    return [(one["name"], one["value"], one["problem"]) for one in problem["parameters"]]
+    return [
+        (parameter["name"], parameter["value"], parameter["problem"])
+        for parameter in problem["parameters"]
+    ]
 
 
 def test_all_wrong_parameters_are_told_at_once(client: Client) -> None:
@@ -65,7 +68,7 @@ def test_all_wrong_parameters_are_told_at_once(client: Client) -> None:
     ],
 )
 def test_a_wrong_parameter_is_named(client: Client, path: str, name: str) -> None:
-    assert [one for one, _, _ in named(client.problem(path, 400))] == [name]
+    assert [instant for instant, _, _ in named(client.problem(path, 400))] == [name]
 
 
 NUMBERS = [-1, 2**63, -(2**63) - 1, 10**400, 1 << 64]
@@ -82,7 +85,7 @@ def test_a_token_whose_number_is_out_of_range_is_none(
     """A file or a list has no such place; the token is told as any that is not ours."""
     token = token_of(place[0], number, *(["shop/Deployment/web"] if path == "/targets" else []))
     sent = f"{path}?limit=1&continue={token}"
-    assert [one for one, _, _ in named(client.problem(sent, 400))] == ["continue"]
+    assert [instant for instant, _, _ in named(client.problem(sent, 400))] == ["continue"]
 
 
 ODD = [
@@ -125,7 +128,7 @@ def test_each_parameter_has_a_sentence_on_what_is_right() -> None:
         ExplanationParameters,
         AgreementParameters,
     )
-    names = {field.alias or name for one in models for name, field in one.model_fields.items()}
+    names = {field.alias or name for model in models for name, field in model.model_fields.items()}
     assert names == set(RIGHT)
 
 
@@ -177,7 +180,7 @@ def test_a_fault_is_told_of_and_shows_nothing(monkeypatch: pytest.MonkeyPatch) -
         assert problem["detail"] == "a fault; the log has it"
         assert "secret" not in str(problem)
         assert client.json("/health")
-    assert [str(one) for one in faults] == ["a secret"]
+    assert [str(fault) for fault in faults] == ["a secret"]
 
 
 def test_answers_are_made_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

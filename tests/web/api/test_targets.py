@@ -28,7 +28,7 @@ def ask_slowly(held: ExitStack, listener: Listener, address: str) -> socket.sock
 
 
 def names(client: Client, query: str = "") -> list[str]:
-    return [one["name"] for one in client.json(f"/targets{query}")["targets"]]
+    return [target["name"] for target in client.json(f"/targets{query}")["targets"]]
 
 
 def test_the_list_is_whole_unless_a_limit_is_asked_for() -> None:
@@ -74,7 +74,9 @@ def test_targets_are_found_by_state_and_by_words() -> None:
         result_of(target_of("order-mails"), EMPTY),
         result_of(target_of("web"), EMPTY),
     )
-    metrics.states.set_targets([*(one.target for one in metrics.states.known()), target_of("new")])
+    metrics.states.set_targets(
+        [*(facts.target for facts in metrics.states.known()), target_of("new")]
+    )
     with asking(views_of(metrics)) as client:
         assert names(client, "?state=failing") == ["order-mails", "web"]
         assert names(client, "?state=limited&state=unknown") == ["orders", "new"]
@@ -111,7 +113,7 @@ def test_a_component_that_fails_is_news() -> None:
         tag = client.response.headers["ETag"]
         views.health.report("reload", ok=False, message="refused")
         shown = client.json("/targets", If_None_Match=tag)
-    assert "reload" in [one["name"] for one in shown["components"]]
+    assert "reload" in [content["name"] for content in shown["components"]]
 
 
 def test_lists_that_nobody_reads_are_few_and_come_free_again() -> None:

@@ -45,10 +45,10 @@ class Parsed(HTMLParser):
         assert self._open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        one = Element(tag, dict(attrs))
-        self.elements.append(one)
+        element = Element(tag, dict(attrs))
+        self.elements.append(element)
         if tag not in VOID:
-            self._open.append(one)
+            self._open.append(element)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append(Element(tag, dict(attrs)))
@@ -57,18 +57,18 @@ class Parsed(HTMLParser):
         assert self._open.pop().tag == tag
 
     def handle_data(self, data: str) -> None:
-        for one in self._open:
-            one.text += data
+        for connection in self._open:
+            connection.text += data
 
     def of(self, tag: str) -> list[Element]:
-        return [one for one in self.elements if one.tag == tag]
+        return [element for element in self.elements if element.tag == tag]
 
     def by_id(self, name: str) -> Element:
-        (found,) = [one for one in self.elements if one.attributes.get("id") == name]
+        (found,) = [element for element in self.elements if element.attributes.get("id") == name]
         return found
 
     def links(self) -> list[str]:
-        return [one.attributes.get("href") or "" for one in self.of("a")]
+        return [outcome.attributes.get("href") or "" for outcome in self.of("a")]
 
 
 class Answer(asgi.Answer):
@@ -86,8 +86,10 @@ def ask(views: Views | None, url: str, method: str = "GET", accept: str = "*/*")
 
 def names(answer: Answer) -> list[str]:
     """Return the names of the targets in a table."""
-    rows = [one for one in answer.page.of("th") if one.attributes.get("class") == "target"]
-    return [one.text.strip().rpartition("/")[2] for one in rows]
+    rows = [
+        outcome for outcome in answer.page.of("th") if outcome.attributes.get("class") == "target"
+    ]
+    return [row.text.strip().rpartition("/")[2] for row in rows]
 
 
 def views_of(
@@ -106,7 +108,7 @@ def views_of(
         health.report(component, ok=True, message="it works")
     health.expect({"15.0+0.0": 15.0})
     config = config_of(folder, **settings)
-    config = config.model_copy(update={"targets": tuple(one.target for one in known)})
+    config = config.model_copy(update={"targets": tuple(facts.target for facts in known)})
     metrics = metrics_of(*known, health=health)
     return serving.views_of(metrics, health, config=config, record=record, **more)
 

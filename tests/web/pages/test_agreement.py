@@ -74,11 +74,13 @@ def test_a_row_has_shares_counts_bar_and_verdict(views: Views) -> None:
     row = " ".join(answer.page.of("tr")[1].text.split())
     assert row.startswith("shop/Deployment/bad 50 % 50 %")
     assert "maxReplicas is 20 here and 8 there" in row
-    (bar,) = [one for one in answer.page.of("svg") if one.attributes.get("role") == "img"]
+    (bar,) = [
+        outcome for outcome in answer.page.of("svg") if outcome.attributes.get("role") == "img"
+    ]
     assert bar.attributes["aria-label"] == "the same count 50 %, different 50 %"
     widths = [
-        (one.attributes["class"], one.attributes["x"], one.attributes["width"])
-        for one in answer.page.of("rect")
+        (outcome.attributes["class"], outcome.attributes["x"], outcome.attributes["width"])
+        for outcome in answer.page.of("rect")
     ]
     assert widths == [("equal", "0.0", "50.0"), ("different", "50.0", "50.0")]
 
@@ -196,11 +198,12 @@ def test_the_same_spec_and_load_eight_seconds_apart_agree(fleet: Views) -> None:
     """But for windows that end between two syncs; also where the HPA is made later."""
     known = fleet.states.known()
     shares = {
-        one.target.rpartition("/")[2]: one.agreement for one in fleet.agreements(known, 0, NOW)
+        agreement.target.rpartition("/")[2]: agreement.agreement
+        for agreement in fleet.agreements(known, 0, NOW)
     }
     assert all((shares[name] or 0) > 0.99 for name in ("accounts", "feeds", "images", "quotes"))
 
 
 def test_a_live_target_has_no_such_section(fleet: Views) -> None:
     page = ask(fleet, "/targets/shop/Deployment/payments").page
-    assert not any(one.attributes.get("id") == "agreement" for one in page.elements)
+    assert not any(element.attributes.get("id") == "agreement" for element in page.elements)

@@ -112,7 +112,9 @@ def test_links_keep_what_was_chosen(tmp_path: Path) -> None:
         "sort": ["replicas"],
         "state": ["paused"],
     }
-    hidden = {one.attributes["name"]: one.attributes["value"] for one in page.of("input")}
+    hidden = {
+        outcome.attributes["name"]: outcome.attributes["value"] for outcome in page.of("input")
+    }
     assert hidden == {"q": "shop", "state": "failing", "sort": "replicas"}
     assert page.by_id("sort-replicas").attributes["href"] == "/?q=shop&state=failing&sort=-replicas"
 
@@ -153,7 +155,7 @@ def test_a_count_of_zero_is_a_number(tmp_path: Path) -> None:
     """A target at zero is not unknown."""
     views = views_of(tmp_path, [result_of(target_of("none"), scale=Scale(0, 0, "app=web"))])
     cells = ask(views, "/").page.of("td")
-    cell = next(one for one in cells if one.attributes.get("data-label") == "Replicas")
+    cell = next(text for text in cells if text.attributes.get("data-label") == "Replicas")
     assert cell.text.strip() == "0"
 
 

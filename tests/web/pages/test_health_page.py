@@ -44,7 +44,7 @@ def test_a_breaker_that_has_tripped_says_how_it_is_released(tmp_path: Path) -> N
     page = ask(views, "/health").page
     text = text_of(page.by_id("health").text)
     assert "tripped 30 of 40 targets would go down; nothing goes down before" in text
-    assert "2026-01-01T00:00:00Z" in [one.attributes["datetime"] for one in page.of("time")]
+    assert "2026-01-01T00:00:00Z" in [outcome.attributes["datetime"] for outcome in page.of("time")]
     assert "autoscaler resume --breaker --server far" in text
     assert "closed" in text
 

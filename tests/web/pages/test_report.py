@@ -59,24 +59,32 @@ def test_of_several_replays_each_has_its_column() -> None:
 def test_few_changes_are_marked_in_the_chart(changes: int, marked: int) -> None:
     """More than a hundred would hide it; the list has them."""
     answer = answer_of(replayed(1))
-    (one,) = answer.targets
-    measures = one.measures.model_copy(update={"changes": changes})
-    told = answer.model_copy(update={"targets": (one.model_copy(update={"measures": measures}),)})
+    (target,) = answer.targets
+    measures = target.measures.model_copy(update={"changes": changes})
+    told = answer.model_copy(
+        update={"targets": (target.model_copy(update={"measures": measures}),)}
+    )
     page = Parsed(
         re.sub(r"<(script|style).*?</\1>", "", report_of({"a": told}, "t"), flags=re.DOTALL)
     )
-    (chart,) = [one for one in page.of("div") if one.attributes.get("class") == "replay-chart"]
+    (chart,) = [
+        outcome for outcome in page.of("div") if outcome.attributes.get("class") == "replay-chart"
+    ]
     assert ("data-changes" in chart.attributes) == marked
-    legend = [one for one in page.of("span") if one.attributes.get("class") == "swatch triangle"]
+    legend = [
+        outcome
+        for outcome in page.of("span")
+        if outcome.attributes.get("class") == "swatch triangle"
+    ]
     assert len(legend) == marked
 
 
 def test_one_is_not_told_as_several() -> None:
     """A count of one, and one change."""
     answer = with_lines((0,))
-    (one,) = answer.targets
-    measures = one.measures.model_copy(update={"changes": 1})
-    changed = one.model_copy(update={"last_replicas": 1, "measures": measures})
+    (target,) = answer.targets
+    measures = target.measures.model_copy(update={"changes": 1})
+    changed = target.model_copy(update={"last_replicas": 1, "measures": measures})
     text = report_of({"a": answer.model_copy(update={"targets": (changed,)})}, "one")
     assert re.search(r"→ 1 replica\b(?!s)", text)
     assert changed.changes == () or "<summary>1 change" in text
@@ -87,7 +95,7 @@ def test_one_is_not_told_as_several() -> None:
 )
 def test_few_hours_have_two_digits(hours: float, text: str) -> None:
     """So that small targets differ."""
-    (measure,) = (one for one in MEASURES if one.field == "replica_hours")
+    (measure,) = (item for item in MEASURES if item.field == "replica_hours")
     assert measure_text(measure, hours) == text
 
 
@@ -101,7 +109,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     refuse_to_overwrite(options)
     write_report({"simulated": answer_of(replayed(1))}, "t", options)
     assert file.read_text().startswith("<!doctype html>")
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.slow
@@ -109,12 +117,12 @@ def test_its_size_is_bounded() -> None:
     """A hundred targets of a thousand parts each are a file of some MB, made in seconds."""
     answer = answer_of(replayed(20, 1000))
     targets = tuple(
-        one.model_copy(update={"target": f"{one.target}-{number}"})
+        target.model_copy(update={"target": f"{target.target}-{number}"})
         for number in range(5)
-        for one in answer.targets
+        for target in answer.targets
     )
     begun = time.process_time()
     text = report_of({"simulated": answer.model_copy(update={"targets": targets})}, "t")
-    assert {len(one.lines.times) for one in targets} == {1000}
+    assert {len(target.lines.times) for target in targets} == {1000}
     assert len(text) < 10_000_000
     assert time.process_time() - begun < 10

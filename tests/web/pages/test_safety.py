@@ -58,16 +58,16 @@ def test_no_text_becomes_markup(tmp_path: Path, text: str) -> None:
         page = answer.page
         assert answer.status in {200, 404}
         assert UNSEEN.search(answer.text) is None
-        assert {one.tag for one in page.elements} & {"img", "b", "style", "iframe"} == set()
-        for one in page.elements:
-            assert not any(map(EVENT.match, one.attributes))
-            assert "style" not in one.attributes
+        assert {element.tag for element in page.elements} & {"img", "b", "style", "iframe"} == set()
+        for element in page.elements:
+            assert not any(map(EVENT.match, element.attributes))
+            assert "style" not in element.attributes
             for name in ("href", "src", "action", "data-chart"):
-                address = one.attributes.get(name)
+                address = element.attributes.get(name)
                 assert address is None or re.match(r"[/?#]", address), address
                 assert not (address or "").startswith("//")
         scripts = page.of("script")
-        assert all(one.attributes.get("src") and one.text == "" for one in scripts)
+        assert all(script.attributes.get("src") and script.text == "" for script in scripts)
         assert len(answer.text) < 200_000
 
 
@@ -112,8 +112,8 @@ def test_the_wheel_has_templates_scripts_and_their_licence(tmp_path: Path) -> No
     (wheel,) = tmp_path.glob("*.whl")
     shipped = set(zipfile.ZipFile(wheel).namelist())
     folder = ROOT / "autoscaler/web/pages"
-    files = [one for name in ("templates", "static") for one in (folder / name).rglob("*.*")]
-    assert {str(one.relative_to(ROOT)) for one in files} <= shipped
+    files = [file for name in ("templates", "static") for file in (folder / name).rglob("*.*")]
+    assert {str(file.relative_to(ROOT)) for file in files} <= shipped
     assert "autoscaler/web/pages/static/uplot/LICENSE" in shipped
 
 

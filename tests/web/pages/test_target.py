@@ -46,7 +46,7 @@ def test_it_shows_the_present_and_the_changes_with_links(views: Views) -> None:
     assert page.of("h1")[0].text == "web"
     table = page.by_id("changes")
     assert "Set by kubectl-scale" in table.text
-    before, *links = [one for one in page.links() if "at=" in one]
+    before, *links = [link for link in page.links() if "at=" in link]
     assert "at=2026-01-01T00:00:59.999Z" in before
     assert len(links) == 4
     query = parse_qs(urlsplit(links[0]).query)
@@ -61,7 +61,7 @@ def test_of_several_clusters_the_path_has_the_one_that_it_is_in(tmp_path: Path) 
     shown = views_of(tmp_path, [known], settings={"clusters": [{"name": "eu", "context": "eu"}]})
     page = ask(shown, "/targets/eu/shop/Deployment/web").page
     assert page.of("h1")[0].text == "web"
-    (path,) = (one for one in page.of("p") if one.attributes.get("class") == "path")
+    (path,) = (outcome for outcome in page.of("p") if outcome.attributes.get("class") == "path")
     assert path.text == "Fleet / eu / shop / Deployment"
 
 
@@ -88,7 +88,9 @@ def test_the_instant_of_the_address_is_explained_in_full(views: Views, at: float
     query = f"from={rfc3339(BASE - 60)}&to={rfc3339(BASE + 120)}&at={rfc3339_milli(BASE + at)}"
     whole, part = ask(views, f"{PATH}?{query}"), ask(views, f"{PATH}?{query}&part=explanation")
     for page in (whole.page, part.page):
-        lines = next(one for one in page.of("pre") if one.attributes.get("class") == "lines")
+        lines = next(
+            outcome for outcome in page.of("pre") if outcome.attributes.get("class") == "lines"
+        )
         assert lines.text == "".join(expected.lines)
     assert len(part.text) < len(whole.text) / 2
 
@@ -128,7 +130,7 @@ def test_without_a_record_the_present_is_explained(tmp_path: Path) -> None:
     assert "No decisions are recorded" in page.by_id("main").text
     assert "Only the present can be explained" in page.by_id("explanation").text
     assert "metric 1" in page.by_id("explanation").text
-    assert not any(one.attributes.get("id") == "charts" for one in page.elements)
+    assert not any(element.attributes.get("id") == "charts" for element in page.elements)
 
 
 def test_a_record_that_cannot_be_read_costs_the_history_only(
@@ -201,7 +203,7 @@ def test_a_view_reads_back_what_its_links_say() -> None:
     """To the millisecond, so that a change is within its own link."""
     view = View(BASE, BASE + 3600, "")
     at = BASE + 12.3456
-    query = {key: one[0] for key, one in parse_qs(view.to(at=at)[1:]).items()}
+    query = {key: value[0] for key, value in parse_qs(view.to(at=at)[1:]).items()}
     back, wrong = view_of(query, BASE + 9999)
     assert wrong == []
     assert (back.begin, back.end) == (BASE, BASE + 3600)
@@ -231,9 +233,9 @@ def test_what_is_no_time_is_the_last_hour(query: dict[str, str], told: list[str]
     """As if the address did not say it, and a sentence tells so; no sentence is long."""
     view, wrong = view_of(query, BASE)
     assert view == View(BASE - 3600, BASE, "1h")
-    for one, start in zip(wrong, told, strict=True):
-        assert one.startswith(start)
-        assert len(one) < 250
+    for text, start in zip(wrong, told, strict=True):
+        assert text.startswith(start)
+        assert len(text) < 250
 
 
 def test_a_time_under_a_minute_is_within_the_minute_that_is_shown() -> None:
@@ -254,7 +256,7 @@ def test_no_link_of_a_view_leads_to_a_time_that_cannot_be_shown(
     view: View, link: dict[str, float]
 ) -> None:
     """A longer time ends at the longest, an earlier or later one at the first or last instant."""
-    query = {key: one[0] for key, one in parse_qs(view.to(**link)[1:]).items()}
+    query = {key: value[0] for key, value in parse_qs(view.to(**link)[1:]).items()}
     shown, wrong = view_of(query, BASE)
     assert (shown.last, wrong) == ("", [])
 

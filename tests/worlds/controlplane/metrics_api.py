@@ -131,7 +131,7 @@ def _answer(address: str, query: Query) -> Json | None:
                 "kind": _KINDS[group_version],
                 "apiVersion": group_version,
                 "metadata": {},
-                "items": [_item(group_version, namespace, metric, *one) for one in samples],
+                "items": [_item(group_version, namespace, metric, *sample) for sample in samples],
             }
     return None
 
@@ -140,12 +140,12 @@ def _resources(group_version: str) -> Json:
     """Return what discovery needs: the resource of every pod's metrics."""
     names = {RESOURCE: ("pods", "PodMetrics"), CUSTOM: ("pods/any", "MetricValueList")}
     name, kind = names.get(group_version, ("any", "ExternalMetricValueList"))
-    one = {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": ["get"]}
+    item = {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": ["get"]}
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
         "groupVersion": group_version,
-        "resources": [one],
+        "resources": [item],
     }
 
 

@@ -72,7 +72,7 @@ def definition(group: str, kind: str, spec: Json, status: Json, scale: Sequence[
     names = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
     paths = {name: f".{path}" for name, path in zip(names, scale, strict=False)}
     fields = {
-        name: {"type": "object", "properties": {one: {"type": of} for one, of in types.items()}}
+        name: {"type": "object", "properties": {value: {"type": of} for value, of in types.items()}}
         for name, types in (("spec", spec), ("status", status))
     }
     plural = f"{kind.lower()}s"

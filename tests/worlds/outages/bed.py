@@ -73,13 +73,13 @@ class Side:
         """Return a scrape config for each exporter, but those that are left out."""
         return [
             {
-                "job_name": one.address,
+                "job_name": exporter.address,
                 "honor_labels": True,
-                "static_configs": [{"targets": [one.address], "labels": {"job": job}}],
+                "static_configs": [{"targets": [exporter.address], "labels": {"job": job}}],
             }
             for job, exporters in self.exporters.items()
-            for one in exporters
-            if one not in without
+            for exporter in exporters
+            if exporter not in without
         ]
 
     def load(self, cluster: StandInCluster, namespace: str) -> None:
@@ -88,9 +88,9 @@ class Side:
             exporters = self.exporters[case.job]
             if not case.metric.per_pod:
                 whole = PER_REPLICA * REPLICAS / len(exporters)
-                for one in exporters:
-                    one.count(JOBS, {"queue": case.name}, whole)
-                    one.gauge(DEPTH, {"queue": case.name}, whole)
+                for exporter in exporters:
+                    exporter.count(JOBS, {"queue": case.name}, whole)
+                    exporter.gauge(DEPTH, {"queue": case.name}, whole)
                 continue
             for number, pod in enumerate(pods_of(cluster, namespace, case.name)):
                 labels = {"namespace": namespace, "pod": pod, "container": "app"}
@@ -98,8 +98,8 @@ class Side:
 
     def start(self, stack: ExitStack, seconds_of_past: float) -> None:
         """Start all; the past goes on until Prometheus scrapes."""
-        for one in self.all_exporters():
-            stack.enter_context(one)
+        for exporter in self.all_exporters():
+            stack.enter_context(exporter)
         now = clock.wall()
         end = now + _FIRST_SCRAPE_SECONDS
         # As if it had scraped all the time.
@@ -110,7 +110,7 @@ class Side:
         self.prometheus.start(self.scraped())
 
     def all_exporters(self) -> list[LoadExporter]:
-        return [one for exporters in self.exporters.values() for one in exporters]
+        return [exporter for exporters in self.exporters.values() for exporter in exporters]
 
 
 def pods_of(cluster: StandInCluster, namespace: str, app: str) -> list[str]:

@@ -137,7 +137,7 @@ def regions(folder: Path) -> Fleet:
         )
     ]
     workloads.insert(-1, _of("mailer", 4, _failing, "mails", "20", cluster="ap"))
-    made = _fleet(folder, *workloads, clusters=[one.cluster for one in leaders])
+    made = _fleet(folder, *workloads, clusters=[leader.cluster for leader in leaders])
     return replace(made, leaders=leaders)
 
 
@@ -147,7 +147,7 @@ def _shared(play: Play, share: float) -> Play:
     def moment(elapsed: float, replicas: int) -> Moment:
         (reading,) = play(elapsed, replicas).readings
         assert isinstance(reading, Values)
-        return Moment((Values(tuple(int(one * share) for one in reading.values)),))
+        return Moment((Values(tuple(int(number * share) for number in reading.values)),))
 
     return moment
 
@@ -180,7 +180,7 @@ def moving(folder: Path) -> Fleet:
 def many(folder: Path, count: int = 10_000) -> Fleet:
     """Return many targets in fifty namespaces, of which some are in each state."""
     few = story(folder)
-    usual = next(one for one in few.players if one.target.key.endswith("/payments"))
+    usual = next(player for player in few.players if player.target.key.endswith("/payments"))
     players = []
     for number in range(count):
         like = few.players[number // 20 % 10] if number % 20 == 0 else usual
@@ -316,7 +316,9 @@ def _waves(elapsed: float, _: int) -> Moment:
 
 
 def _beside(
-    theirs: Callable[[HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec] = lambda one: one,
+    theirs: Callable[[HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec] = lambda item: (
+        item
+    ),
     their_play: Play | None = None,
     begin: float = 0.0,
     scaled_object: str = "",

@@ -153,7 +153,7 @@ class FaultProxy(Proxy):
         try:
             yield playing
         finally:
-            self._faults = [one for one in self._faults if one is not playing]
+            self._faults = [item for item in self._faults if item is not playing]
             self._loop.call_soon_threadsafe(playing.over.set)
 
     @contextmanager
