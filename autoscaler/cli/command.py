@@ -22,6 +22,12 @@ _TYPE = re.compile(r" <(?:list\[)?(\w+)(?: range)?\]?>$")
 class GroupedCommand(TyperCommand):
     """A command whose help groups options by `rich_help_panel` and shows no Python types."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line, without the braces of what is required."""
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, a section for each group."""
         sections: dict[str, list[tuple[str, str]]] = {}

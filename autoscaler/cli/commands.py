@@ -103,7 +103,7 @@ def validate(
     return validate_files(files, ask_prometheus=prometheus, strict=strict)
 
 
-@command("plan -c autoscaler.yaml", "plan -c autoscaler.yaml --explain shop/order-worker")
+@command("plan -c autoscaler.yaml", "plan --explain shop/order-worker")
 def plan(
     config: ConfigFile,
     targets: TargetNames = None,
@@ -130,7 +130,7 @@ def plan(
     return print_plan(config, targets or [], asked, explain=explain, as_json=as_json)
 
 
-@command("status", "status -c autoscaler.yaml shop/order-worker")
+@command("status", "status shop/order-worker")
 def status(
     targets: TargetNames = None,
     output: Output = "text",
@@ -153,7 +153,7 @@ def status(
 @command(
     "explain shop/order-worker --at 03:12",
     "explain shop/order-worker --last-change",
-    "explain shop/order-worker --since 1h --url http://127.0.0.1:9191",
+    "explain shop/order-worker --since 1h",
 )
 def explain(
     target: Annotated[str, target_argument(f"{ONE_TARGET}.")],
@@ -266,8 +266,8 @@ def pause(
 
 @command(
     "resume shop/order-worker",
-    "resume -c autoscaler.yaml shop/order-worker --force",
-    "resume --breaker -c autoscaler.yaml",
+    "resume shop/order-worker --force",
+    "resume --breaker",
 )
 def resume(
     targets: Annotated[list[str] | None, target_argument(f"{ONE_TARGET}.")] = None,

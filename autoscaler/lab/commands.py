@@ -19,8 +19,8 @@ from autoscaler.lab.options import PolicyTestOptions, ReplayOptions, ReportOptio
 
 
 @command(
-    "replay -c autoscaler.yaml --since 7d",
-    "replay -c autoscaler.yaml --csv load.csv",
+    "replay --since 7d",
+    "replay --csv load.csv",
     "replay -c now.yaml -c new.yaml --since 7d shop/web",
 )
 def replay(
@@ -58,8 +58,8 @@ def replay(
 
 
 @command(
-    "tune shop/web -c autoscaler.yaml --since 14d --shortage-cost 20",
-    "tune shop/web -c autoscaler.yaml --since 14d --most-shortage 0.1%",
+    "tune shop/web --since 14d --shortage-cost 20",
+    "tune shop/web --since 14d --most-shortage 0.1%",
 )
 def tune(
     target: Annotated[str, target_argument(f"{ONE_TARGET}.")],

@@ -52,7 +52,7 @@ class ReplayOptions:
     ] = field(default_factory=list)
     step: Annotated[
         float | None,
-        _of_source("Step of range queries; default: the sync period.", "TIME", parser=seconds_of),
+        _of_source("Step of range queries; default: sync period.", "DURATION", parser=seconds_of),
     ] = None
     cache: Annotated[
         Path | None,

@@ -97,16 +97,18 @@ def _review(moves: Sequence[Move], wishes: AdoptOptions, kubectl: str) -> None:
     check, shown = _problems_over, adoption_text.over
     if wishes.back:
         check, shown = _problems_back, adoption_text.back
-    in_the_way = False
+    in_the_way = has_steps = False
     for move in moves:
         problems = check(move, wishes)
         in_the_way = in_the_way or bool(problems)
-        for line in shown(move, move.look(), problems, kubectl):
+        lines = shown(move, move.look(), problems, kubectl)
+        has_steps = has_steps or lines[-1] != adoption_text.NOTHING
+        for line in lines:
             # Commands and differences are copied by users, so they are not wrapped.
             (print if line.startswith(adoption_text.INDENT) else print_text)(line)
     if in_the_way:
         print_text("--execute does nothing as long as something is in the way")
-    else:
+    elif has_steps:
         print_text("--execute does these steps, and waits for each")
 
 

@@ -27,8 +27,9 @@ from autoscaler.rendering.hpa import hpa_text
 _RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
 INDENT = "     "
 """The indentation of a line to copy."""
+NOTHING = "  nothing to do"
+"""The last line where the command would change nothing."""
 _LONGEST_NAME = 253
-_NOTHING = "  nothing to do"
 
 
 # -- state -----------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
     other, where = standing.other, _where(move, kubectl)
     lines = [*_head(move, standing, problems), *_section("note", notes_over(move, standing))]
     if other.object is None or not other.is_there:
-        return [*lines, _NOTHING]
+        return [*lines, NOTHING]
     kind, name = other.object["kind"], _name(other.object)
     resource, saved = f"{_RESOURCES[kind]} {name}{where}", shlex.quote(str(move.saved))
     save = [
@@ -148,7 +149,7 @@ def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
     other, where = standing.other, _where(move, kubectl)
     lines = [*_head(move, standing, problems), *_section("note", _notes_back(move, other))]
     if other.is_there:
-        return [*lines, _NOTHING]
+        return [*lines, NOTHING]
     steps: list[tuple[str, list[str]]] = []
     if other.scaled_object is not None:
         name = _name(other.scaled_object)

@@ -33,8 +33,8 @@ def import_(
     configuration, which is invalid until you decide and remove them.
 
     Exit codes: 0 everything was imported and the configuration is valid, 1 a source could not be
-    read or a file not written, 2 bad arguments, 3 some sources were refused or are undecided, or
-    files of secrets must be mounted.
+    read or a file not written, 2 bad arguments, 3 nothing was found, some sources were refused or
+    are undecided, or files of secrets must be mounted.
     """
     from autoscaler.migrate.importing import import_autoscalers
 
@@ -56,9 +56,9 @@ def import_(
 
 
 @command(
-    "adopt shop/order-worker -c autoscaler.yaml",
-    "adopt shop/order-worker -c autoscaler.yaml --execute",
-    "adopt shop/order-worker -c autoscaler.yaml --back --execute",
+    "adopt shop/order-worker",
+    "adopt shop/order-worker --execute",
+    "adopt shop/order-worker --back --execute",
 )
 def adopt(
     targets: Workloads,

@@ -143,21 +143,17 @@ class _Import:
         except OSError as error:
             raise CommandError(f"{output} cannot be written: {error.strerror}") from None
 
-    def _where(self) -> str:
-        """Say which namespaces of a cluster were read, where nothing was found."""
+    def _scope(self) -> str:
+        """Return a line that names the namespace that was read; empty if all were."""
         options = self._options
         if not options.from_cluster or options.all_namespaces:
             return ""
         namespace = options.namespace or "default"
-        return f": of the cluster only the namespace {namespace} was read; -A reads all of them"
+        return f"\nonly the namespace {namespace} was read; -A reads all namespaces"
 
     def _tell(self, report: ImportReport, written: Sequence[ImportedManifest]) -> None:
-        if self._options.report == "json":
-            text = report.json()
-        else:
-            text = report.text()
-            if not written:
-                text += f"\nnothing was imported{self._where()}"
+        as_json = self._options.report == "json"
+        text = report.json() if as_json else report.text() + ("" if written else self._scope())
         # Of two texts on one stream neither could be used.
         print(text, file=sys.stderr if self._options.output is None else sys.stdout, flush=True)
 
