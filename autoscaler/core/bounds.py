@@ -26,7 +26,7 @@ def bounds_in_force(
     before: ExtensionHistory,
     now: float,
 ) -> tuple[Bounds, ExtensionHistory]:
-    """Return the bounds at ``now``, and the history with what the queries of bounds gave."""
+    """Return the bounds at ``now``, and the history with the answers to the bounds' queries."""
     low, high = Bound(spec.min_replicas), Bound(spec.max_replicas)
     if observation.windows:
         low = _scheduled(low, observation.windows, attrgetter("min_replicas"))
@@ -67,7 +67,7 @@ def within(spec: HorizontalPodAutoscalerSpec, bounds: Bounds) -> HorizontalPodAu
 def approached(
     result: RulesOutcome, context: DecisionContext, bounds: Bounds, current: int, history: History
 ) -> RulesOutcome:
-    """Name the origin of the bound that a count goes to; the policies limit a gradual one (8.2)."""
+    """Return the origin of the bound that a change approaches: a gradual one has limits (8.2)."""
     bound = bounds.maximum if result.zone is Zone.ABOVE_MAX else bounds.minimum
     if bound.by:
         result = replace(result, reason=f"{result.reason} ({bound.by})")
@@ -81,7 +81,7 @@ def approached(
 def _scheduled(
     own: Bound, windows: Iterable[OpenWindow], bound_of: Callable[[Schedule], int | None]
 ) -> Bound:
-    """Return the largest of the windows' bounds, the target's own where none has one."""
+    """Return the largest of the bounds of open schedules; the target's own if none sets one."""
     largest, source, gradual = -1, None, True
     for window in windows:
         replicas = bound_of(window.schedule)
@@ -95,7 +95,7 @@ def _scheduled(
 
 
 def _at_least(high: Bound, low: Bound) -> Bound:
-    """Return the maximum, which is at least the minimum."""
+    """Return the maximum, raised to the minimum where it is lower."""
     if high.replicas >= low.replicas:
         return high
     return replace(low, by=f"the minimum by {low.by}" if low.by else "the minimum")
@@ -104,10 +104,10 @@ def _at_least(high: Bound, low: Bound) -> Bound:
 @quick
 @dataclass(frozen=True, slots=True)
 class _BoundAnswer:
-    """What the query of a bound gives: the bound that ``counts`` now, None where that is unknown.
+    """The answer to a bound's query: ``counts`` is the bound now, None if it is unknown.
 
-    The next sync knows what is ``remembered``.  ``missing`` says what is wrong with the answer,
-    ``at_least`` what an incomplete one gives where nothing else is known.
+    ``remembered`` is what the next sync knows. ``missing`` says what is wrong with the answer,
+    ``at_least`` is the value of an incomplete answer where no other value is known.
     """
 
     counts: KnownBound | None = None
@@ -117,17 +117,17 @@ class _BoundAnswer:
 
 
 def _answer_of(reading: Values | Gap | None, last: KnownBound | None, now: float) -> _BoundAnswer:
-    """Return what a reading gives, after what the last whole answer gave.
+    """Return the bound that a reading gives, given the last complete answer.
 
-    An incomplete answer may be too low, so it raises what the last whole one gave, and lowers
-    nothing; it is remembered as of that one.
+    An incomplete answer may be too low: it may raise the last complete one and never lowers it; it
+    is remembered at the time of that one.
     """
     if reading is None:
         return _BoundAnswer()
     fresh = None if last is None or now - last.time > KNOWN_SECONDS else last
     if isinstance(reading, Gap):
         return _BoundAnswer(fresh, last, f"no value: {reading.detail}")
-    # Rounded up, but for what arithmetic with doubles adds; a count is never below zero.
+    # Round up, but ignore the error of double arithmetic; a count is never negative.
     nano = round(min(max(reading.units, 0.0), INT32_MAX) * NANO)
     replicas = -(-nano // NANO)
     bound = KnownBound(replicas, now)

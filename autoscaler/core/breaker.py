@@ -1,8 +1,8 @@
-"""The scale-down breaker: too many targets of one server would go down at once (semantics 8.7).
+"""The scale-down breaker: stops a server's scale-downs if too many targets ask for one at once.
 
-A label that is renamed makes hundreds of queues look empty in one moment: no rule of a single
-target can tell that from the end of their work; their number can, as of the last sync of each.
-Instants are seconds of one clock, which need not be the Unix time.
+Source: semantics 8.7. A renamed label makes hundreds of queues look empty at the same moment. No
+rule of a single target can tell that from finished work; the number of targets that would scale
+down, each as of its last sync, can. Instants are seconds of one clock, which need not be Unix time.
 """
 
 from dataclasses import dataclass, replace
@@ -53,7 +53,7 @@ CLOSED = BreakerState()
 
 
 def goes_down(decision: Decision) -> bool:
-    """Return whether a decision asks for fewer replicas; a pause at a count is a person's word."""
+    """Return whether a decision scales down by metrics; a count set by a pause does not count."""
     if not decision.rescale or decision.in_shadow or decision.zone is Zone.PAUSED:
         return False
     return decision.desired < (decision.current or 0)
@@ -62,10 +62,10 @@ def goes_down(decision: Decision) -> bool:
 def held_back(
     decision: Decision, history: History, previous: History, server: str, until: float
 ) -> tuple[Decision, History]:
-    """Return a scale-down and its history as the breaker of a server leaves them.
+    """Return a scale-down and its history after the breaker has prevented it.
 
-    The count stays, and the history is as after a limit that permits no change.  ``previous`` is
-    that from before the decision, ``until`` in Unix seconds.
+    The count stays, and the history is the same as after a limit that permits no change.
+    ``previous`` is the history before the decision; ``until`` is in Unix seconds.
     """
     current = decision.current or 0
     whose = f"the Prometheus server {server}" if server else "Prometheus"

@@ -53,7 +53,7 @@ from autoscaler.core.text import printable
 @quick
 @dataclass(frozen=True, slots=True)
 class MetricContext:
-    """What the proposals of a target's metrics have in common."""
+    """The parameters that the proposals of all metrics of a target share."""
 
     scale: Scale
     pods: Sequence[Pod]
@@ -66,7 +66,7 @@ class MetricContext:
 def propose(
     metric: MetricSpec, reading: Reading, context: MetricContext
 ) -> Calculation | MetricFailure:
-    """Compute the proposal of one metric; what may understate the load never scales down."""
+    """Compute the proposal of one metric; a value that may be too low never scales down."""
     if isinstance(reading, Gap):
         return MetricFailure(failure_reason(metric), reading.detail)
     result = _compute(metric, reading, context)
@@ -101,7 +101,8 @@ def combine(
 ) -> Combination | tuple[MetricFailure, int]:
     """Return the largest proposal, the first of equal ones (semantics 1.3.2).
 
-    The first failure and how many there are, if all fail or the largest is below ``current``.
+    Also returns the first failure and the number of failures, if all metrics fail or the largest
+    proposal is below ``current``.
     """
     best, winner = 0, ""
     failures: list[MetricFailure] = []
@@ -246,7 +247,7 @@ def _propose(
             return Calculation(replicas, Formula.WITHIN_TOLERANCE, current, ratio, groups=groups)
         proposal = ceil32(ratio * float(groups.ready))
         return Calculation(proposal, Formula.READY_PODS, current, ratio, groups.ready, groups)
-    # What is filled in damps the change: a high usage if the ratio is below 1, else none.
+    # The assumed values reduce the change: a high usage if the ratio is below 1, else none.
     filled = dict(counted)
     if ratio < 1.0:
         filled.update((name, measure.missing_usage(name)) for name in groups.missing)
@@ -265,8 +266,8 @@ def _propose(
 def without_surge(result: Calculation, replicas: int, tolerance: Tolerance) -> Calculation:
     """Return the proposal without the pods above ``replicas`` (semantics 8.5).
 
-    Load that is shared makes each of more pods look idle, and load that each pod brings makes them
-    all look busy in the sum: a change must follow from both the average and the sum.
+    During a surge, shared load makes each of the additional pods look idle, and load that each pod
+    causes increases the sum. So a change must follow from both the average and the sum.
     """
     pods = result.multiplier
     if pods is None or not 0 < replicas < pods or result.proposal == replicas:
@@ -429,8 +430,8 @@ def request_of(requests: PodRequests, resource: str, container: str | None) -> i
 def _pod_level_request(requests: PodRequests, resource: str) -> int | str:
     """Return the pod-level request, or the sum of the containers, which may lack requests.
 
-    The aggregate is the scheduler's, without pod overhead (semantics 6.3): the larger of all
-    containers and sidecars, and of each init container with the sidecars before it.
+    The aggregate is the scheduler's without pod overhead (semantics 6.3): the larger of the sum of
+    all containers and sidecars, and of each init container with the sidecars before it.
     """
     if resource in requests.pod_level:
         return milli_value(requests.pod_level[resource])

@@ -1,7 +1,7 @@
-"""What is so of a decision and of its write; docs/guides/operations.md says what each state means.
+"""The state, cause and marks of a decision and of its write.
 
-The log, the pages, the API, the metrics, the filters and the record take state, cause and marks
-from here.
+docs/guides/operations.md describes each state. The log, the pages, the API, the metrics, the
+filters and the record all take these facts from here.
 """
 
 from enum import Enum, IntFlag, StrEnum, auto
@@ -32,50 +32,49 @@ from autoscaler.core.text import printable
 from autoscaler.core.writes import SkippedWrite, WriteFailure, WriteOutcome
 
 MISSING_BOUND, MISSING_HOLD = "MissingBound", "MissingHold"
-"""The query of a bound, or of the hold, has no valid answer."""
+"""The query of a bound or of the hold has no valid answer."""
 
 
 class Mark(IntFlag):
     """The facts of a decision apart from its counts; the record stores these values."""
 
     WRITTEN = auto()
-    """We changed the count."""
+    """This daemon changed the count."""
     FOREIGN = auto()
-    """Others changed it since the sync before."""
+    """Another client changed the count since the previous sync."""
     FAILED = auto()
     """The scale, the pods, a metric, the query of a bound or of the hold, or the write failed.
-
-    While everything is paused only the write can; while the target is idle a metric that takes no
-    part in that cannot.
-    """
+    While everything is paused only a failed write counts; while the target is idle, only metrics
+    that its `idle` rule uses."""
     FALLBACK = auto()
-    """A fallback replaces a metric."""
+    """A fallback proposes for a failed metric."""
     PAUSED = auto()
-    """Somebody paused it, or one direction of it."""
+    """The target is paused, or one direction of it."""
     IDLE = auto()
     """No metric is active, and has not been for long enough."""
     HELD = auto()
     """`holdScaleDownQuery` or the scale-down breaker prevents a scale-down."""
     LIMITED = auto()
-    """The maximum or a scaling policy permits less change than the metrics ask for."""
+    """maxReplicas or a scaling policy permits less change than the metrics ask for."""
     AT_MAXIMUM = auto()
-    """The metrics ask for more than the maximum in force, whatever else prevents a change."""
+    """The metrics ask for more than the maximum in force, even if something else prevents the
+    change."""
     BREAKER = auto()
-    """The scale-down breaker holds it."""
+    """The scale-down breaker prevents a scale-down."""
     CONTROLLED = auto()
-    """Another autoscaler controls the target: decided, and never written."""
+    """Another autoscaler controls the target: decisions are made and never written."""
     CONTESTED = auto()
-    """Others undo our changes, and nothing is written for a while."""
+    """Other clients reverse the writes, so nothing is written for a while."""
     DISABLED = auto()
-    """Somebody set the count to zero."""
+    """Another client set the count to zero."""
     STANDBY = auto()
-    """The write is left out on purpose: another process leads, and writes."""
+    """The write was omitted, because another process is the leader."""
     REMOVED = auto()
-    """It is no longer configured; only the record has it, and there is no decision."""
+    """The target is no longer configured: only the record has it, without a decision."""
     QUERY_HOLD = auto()
-    """`holdScaleDownQuery` lets nothing go down, whether or not anything would."""
+    """`holdScaleDownQuery` forbids scale-downs, whether or not the metrics ask for one."""
     SHADOW = auto()
-    """It is in shadow by `mode: shadow`: decided, and never written."""
+    """The target has `mode: shadow`: decisions are made and never written."""
     STABILIZING = auto()
     """A stabilization window, or a reading after a gap, changes the count."""
 
@@ -101,9 +100,9 @@ class State(StrEnum):
     STABILIZING = "stabilizing"
     IDLE = "idle"
     OK = "ok"
-    """None of these."""
+    """None of the other states applies."""
     UNKNOWN = "unknown"
-    """It was not synced yet."""
+    """The target has not been synced yet."""
 
 
 class Restraint(Enum):
@@ -115,7 +114,7 @@ class Restraint(Enum):
     UNKNOWN_MINIMUM = "unknown minimum"
     BREAKER = "breaker"
     LIMIT = "limit"
-    """The maximum, or a policy; a minimum gives more than is asked for."""
+    """maxReplicas or a policy; a minimum permits more than the metrics ask for."""
     STABILIZATION = "stabilization"
 
 
@@ -127,10 +126,10 @@ class Failure(NamedTuple):
 
 
 class Classification(NamedTuple):
-    """What is so of a decision and of its write.
+    """The state, cause and marks of a decision and of its write.
 
-    ``cause`` is the same text for all targets and syncs of that cause; empty where the state says
-    enough.
+    ``cause`` is the same text for all targets and syncs with the same cause; empty if the state is
+    sufficient.
     """
 
     marks: Mark
@@ -140,7 +139,7 @@ class Classification(NamedTuple):
 
 
 def classify(decision: Decision, write: WriteOutcome | None = None) -> Classification:
-    """Return what is so of a decision."""
+    """Return the state, cause and marks of a decision."""
     zone, restraint = decision.zone, _restraint(decision)
     facts = (
         decision.written,
@@ -171,7 +170,7 @@ def classify(decision: Decision, write: WriteOutcome | None = None) -> Classific
     return Classification(_marks(bits), _OK, "", restraint)
 
 
-# Members of an Enum cost more to look up and to compare than numbers.
+# Looking up and comparing Enum members is slower than comparing numbers.
 _BITS = tuple(map(int, Mark))
 _marks = cache(Mark)
 _OK = State.OK
@@ -191,7 +190,7 @@ _HOLDING = (Restraint.QUERY, Restraint.BREAKER)
 
 
 def _restraint(decision: Decision) -> Restraint | None:
-    """Return what keeps the count from what the metrics ask for; of several the last that does."""
+    """Return what restrains the count; the last restraint that applies."""
     restraint = None
     if decision.held_until is not None:
         restraint = Restraint.OTHERS
@@ -213,7 +212,7 @@ def _restraint(decision: Decision) -> Restraint | None:
 
 
 def limit_of(decision: Decision) -> str:
-    """Return the HPA's reason of what limits the count, the maximum before a window; else empty."""
+    """Return the HPA's reason for a limit, the maximum before a window; empty without a limit."""
     limit, combination = decision.limit, decision.combination
     if limit is None or (combination is not None and combination.after == decision.desired):
         return ""
@@ -258,7 +257,7 @@ def _is_failing(decision: Decision, write: WriteOutcome | None) -> bool:
 
 
 def failure_of(decision: Decision) -> Failure | None:
-    """Return the first of what failed, what blocks a decision before the rest; None without any."""
+    """Return the first failure; one that blocks the decision comes first. None without one."""
     if decision.outcome is Outcome.BLOCKED:
         kinds = (ABLE_TO_SCALE,) if failed_metrics(decision) else (ABLE_TO_SCALE, SCALING_ACTIVE)
         for kind in kinds:
@@ -279,7 +278,7 @@ def failed_metrics(decision: Decision) -> tuple[MetricResult, ...]:
 
 
 def _missing(decision: Decision) -> Failure | None:
-    """Return which metric, bound or hold is missing, and why; None without one."""
+    """Return which metric, bound or hold query has no value, and why; None if all have one."""
     for metric in failed_metrics(decision):
         if isinstance(metric.outcome, MetricFailure):
             reason, message = metric.outcome.reason, metric.outcome.message
@@ -292,7 +291,7 @@ def _missing(decision: Decision) -> Failure | None:
 
 
 def _warned_of(decision: Decision) -> Failure | None:
-    """Return what kept all metrics from being read; a pause may have set another condition."""
+    """Return the warning for metrics that could not be read; a pause may hide the condition."""
     for event in () if decision.outcome is Outcome.OK else decision.events:
         if event.type == "Warning" and event.reason != INVALID_ANNOTATION:
             return Failure(event.reason, event.message)
@@ -300,7 +299,7 @@ def _warned_of(decision: Decision) -> Failure | None:
 
 
 def _cause(state: State, decision: Decision, write: WriteOutcome | None) -> str:
-    """Return the cause of a state; empty where the state says enough."""
+    """Return the cause of a state; empty if the state is sufficient."""
     cause = ""
     if state is State.CONTESTED:
         cause = "others undo our changes"

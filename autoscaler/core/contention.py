@@ -1,7 +1,7 @@
-"""Others that change the count, and what follows from it (semantics 7.4 to 7.6, 8.10).
+"""Changes of the count by other clients, and their consequences (semantics 7.4 to 7.6, 8.10).
 
-A target in shadow (`mode: shadow`, or controlled by another autoscaler) is never written:
-it follows whoever writes its count.
+A target in shadow (`mode: shadow`, or controlled by another autoscaler) is never written; its
+history follows the other client's changes.
 """
 
 from dataclasses import replace
@@ -13,13 +13,13 @@ from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext
 from autoscaler.core.writes import FIELD_MANAGER, applied, spec_changes
 
 KUBECTL = "kubectl"
-"""The field managers of all its commands begin so: a person set the count."""
+"""The prefix of the field managers of all kubectl commands: a person set the count."""
 
 REPLICAS_CONTESTED, CONTROLLED_BY_OTHER = "ReplicasContested", "ControlledByOther"
 
 HOLD_SECONDS = 600.0
 MOST_LAG_SECONDS = 60.0
-"""The most seconds that a watch cache may lag behind the cluster unnoticed."""
+"""The maximum delay of a watch cache behind the cluster, in seconds, that is not detected."""
 
 
 def note_changes(
@@ -27,9 +27,9 @@ def note_changes(
 ) -> tuple[History, ForeignChange | None]:
     """Compare the scale with the last known count, by the table of semantics 7.4.
 
-    A change under our field manager is a write of another instance if it is the object's
-    only change since the last read; of several changes only the sum is known: none counts as ours.
-    If we were the sole writer, it is one by an autoscaler with another Lease.
+    A change under our field manager is a write of another instance if it is the object's only
+    change since the last read. Of several changes only the sum is known, so none counts as ours. If
+    this instance was the only writer, such a change is by an autoscaler with another Lease.
     """
     now, observation = context.now, context.observation
     sole_writer, last_read = observation.sole_writer, observation.last_read
@@ -39,7 +39,7 @@ def note_changes(
     if before is None:
         unseen = ours or not sole_writer
     elif sole_writer:
-        # The previous leader may have written it, if our cache lagged behind.
+        # The previous leader may have written it while the watch cache lagged behind.
         unseen = current != before and ours
     else:
         unseen = changes is None or changes > 1 or (is_unknown and current != before)
@@ -96,10 +96,10 @@ def contested_until(context: DecisionContext, contention: Contention) -> float |
 def handed_over(
     context: DecisionContext, history: History, controller: str, *, shadow: bool
 ) -> History:
-    """Note who controls the target from now on, which is in ``shadow`` by its mode or not.
+    """Note which autoscaler controls the target from now on; ``shadow``: its mode is shadow.
 
-    One that was live and is taken by another autoscaler is worth an event, once.  The count that
-    the other one leaves holds scale-downs for one window; the rest of the history is the shadow's.
+    A live target that another autoscaler takes over causes one event. When the other autoscaler has
+    gone, its last count prevents scale-downs for one window; the rest of the history stays.
     """
     before = history.controller
     if shadow or controller == before:
@@ -118,10 +118,10 @@ def handed_over(
 
 
 def followed(context: DecisionContext, history: History, scale: Scale) -> History:
-    """Treat a change of the count as our write, so that the policies count it.
+    """Record another client's change as a write of a shadow, so that the policies count it.
 
-    It counts from the last sync, which found the old count, or else from now.  What a person sets
-    does not count, as in the HPA.  Of several changes only the sum is known.
+    It counts from the last sync, which found the previous count, or else from now. A change by a
+    person does not count, as in the HPA. Of several changes only the sum is known.
     """
     observation = context.observation
     before, current = history.contention.known, scale.spec_replicas
@@ -144,7 +144,7 @@ def followed(context: DecisionContext, history: History, scale: Scale) -> Histor
 
 
 def _of_window_up(context: DecisionContext, history: History) -> tuple[Recommendation, ...] | None:
-    """Return the recommendations that still keep the target from scaling up; None without any."""
+    """Return the recommendations that still prevent a scale-up; None without any."""
     behavior = context.spec.behavior
     window = behavior and behavior.scale_up.stabilization_window_seconds
     cutoff = context.now - (window or 0)

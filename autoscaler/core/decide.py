@@ -1,8 +1,8 @@
 """One decision: the stages of the HPA in `reconcile`, and the extensions around them.
 
-`guards` has the extensions (semantics 8), `contention` and `gaps` the events that may
-have happened since the last sync (7), `missing_data` what a gap is answered with (7.2, 8.4).  A
-target passes only through the files of what it has.
+`guards` has the extensions (semantics 8), `contention` and `gaps` the events since the last sync
+(7), `missing_data` the consequences of gaps (7.2, 8.4). A target runs only the code of the
+extensions that it has.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, tolerance_o
 from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext, StatusRecorder
 from autoscaler.core.writes import FIELD_MANAGER, resolve
 
-# In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
+# In Python 3.11, looking up a member of an Enum takes as long as creating a record.
 _METRICS, _OK, _BLOCKED = Zone.METRICS, Outcome.OK, Outcome.BLOCKED
 
 
@@ -78,7 +78,7 @@ def decide(
     history = _with_recommendations(context, scale, history, has_risen=has_risen)
     unseen = history.unseen
     if unseen is not None and guards.in_shadow:
-        # What is never written exceeds no policy.
+        # A target that is never written cannot exceed a policy.
         history = changed(history, unseen=None)
     result, history = _by_zone(context, guards, scale, history, spec.min_replicas)
     if unseen is not history.unseen:
@@ -115,9 +115,9 @@ def _may_have_gaps(observation: Observation, history: History) -> bool:
 def _since_last_sync(
     context: DecisionContext, guards: Guards, scale: Scale, history: History
 ) -> tuple[History, ForeignChange | None, bool]:
-    """Settle a pending write, and note what others changed (semantics 7.4, 7.5, 7.7).
+    """Settle a pending write, and note changes by other clients (semantics 7.4, 7.5, 7.7).
 
-    Returns the history, a change by another client, and whether another instance may have scaled.
+    Returns the history, the change by another client, and whether another instance may have scaled.
     """
     observation, status = context.observation, context.status
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
@@ -144,7 +144,7 @@ def _with_recommendations(
         recommendations = reconcile.with_current(context, recommendations, scale.spec_replicas)
         history = replace(history, recommendations=recommendations, unobserved=False)
     if has_risen and recommendations is not None:
-        # The other instance may have read what this one did not.
+        # The other instance may have read a value that this one did not.
         risen = reconcile.recorded(context, scale.spec_replicas, recommendations, only_down=True)
         history = replace(history, recommendations=risen)
     return history
@@ -158,7 +158,7 @@ def _by_zone(
 ) -> tuple[RulesOutcome, History]:
     """Decide by the first zone that matches (semantics 1.2, 6.7, 8.1 to 8.3)."""
     current = scale.spec_replicas
-    # After a loss of the state only the object says who brought it to zero.
+    # After the state was lost, only the object shows who scaled it to zero.
     ours = current == 0 and (history.zeroed_by_us or scale.replicas_by == FIELD_MANAGER)
     if ours is not history.zeroed_by_us:
         history = replace(history, zeroed_by_us=ours)
@@ -208,7 +208,7 @@ def _by_metrics(
 def _results(
     context: DecisionContext, guards: Guards, scale: Scale, pods: Sequence[Pod], history: History
 ) -> tuple[tuple[MetricResult, ...], History]:
-    """Return the result of each metric, with what follows from gaps, fallback and idle."""
+    """Return the result of each metric after gaps, fallback and idle are applied."""
     metric_context = MetricContext(
         scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
@@ -229,7 +229,7 @@ def _results(
 def _counted(
     results: tuple[MetricResult, ...], guards: Guards, pods: Sequence[Pod]
 ) -> tuple[MetricResult, ...]:
-    """Return the results; an idle target has no pods, so results of pod metrics are left out."""
+    """Return the results that count; an idle target has no pods, so pod metrics are left out."""
     if pods or guards.idle is None or not guards.idle.asleep:
         return results
     return tuple(result for result in results if not result.metric.of_pods)
@@ -242,7 +242,7 @@ def _normalized(
     hold_refill: Refill | None,
     history: History,
 ) -> RulesOutcome:
-    """Stabilize and limit the combined count (semantics 4); a refill takes nothing down (7.2)."""
+    """Stabilize and limit the combined count (semantics 4); no scale-down during a refill (7.2)."""
     current, desired = combination.before, combination.after
     recommendations = history.recommendations or ()
     refill = None
@@ -280,7 +280,7 @@ def _concluded(
     history: History,
     foreign: ForeignChange | None = None,
 ) -> tuple[Decision, History]:
-    """Return what may be written of a result, as a decision, and the history after it."""
+    """Return the decision that a result gives, and the history after it."""
     scale, wanted, contested = context.observation.scale, result.desired, None
     current = scale.spec_replicas if isinstance(scale, Scale) else 0
     if guards is not NO_GUARDS:
@@ -291,7 +291,7 @@ def _concluded(
         contested = contention.contested_until(context, history.contention)
     extended, saturation = history.extended, None
     if result.outcome is not _BLOCKED:
-        # What a pause or others prevent is not for want of room.
+        # A change that a pause or another client prevents is not a saturation.
         is_free = contested is None and result.desired == wanted and not guards.pauses_all
         limit = result.limit if is_free else None
         saturation, extended = _saturated(limit, extended, context.now)
@@ -347,7 +347,7 @@ def _decision_of(
 def _saturated(
     limit: Limit | None, extended: ExtensionHistory, now: float
 ) -> tuple[Saturation | None, ExtensionHistory]:
-    """Return how many replicas a limit withholds, and the start of it (semantics 8.6)."""
+    """Return the number of replicas that a limit withholds, and the start of it (semantics 8.6)."""
     since, saturation = extended.saturated_since, None
     if limit is not None and limit.before > limit.after:
         begun = now if since is None else since

@@ -22,19 +22,19 @@ class Formula(StrEnum):
     ABOVE_TARGET = "AboveTarget"
     """No change, since the usage is above the target and few pods are ready (6.18)."""
     REBALANCED = "Rebalanced"
-    """The ratio with missing and unready pods filled in, times all samples, rounded up."""
+    """The ratio with assumed values for missing and unready pods, times all samples, rounded up."""
     REBALANCED_AWAY = "RebalancedAway"
-    """No change, since the ratio with missing and unready pods filled in does not confirm it."""
+    """No change, since the ratio with assumed values for missing and unready pods disagrees."""
     USAGE_OVER_TARGET = "UsageOverTarget"
     """The total usage divided by the target average, rounded up."""
     FROM_ZERO = "FromZero"
     """The ratio itself, rounded up, at zero replicas."""
     SURGE = "Surge"
-    """No change: without the pods of a surge, the ratio does not confirm a scale-down (8.5)."""
+    """No change: the ratio without the pods of a surge does not confirm a scale-down (8.5)."""
 
 
 class UnreadyRule(StrEnum):
-    """Why a pod is unready (semantics 3); every rule but the first applies to cpu only."""
+    """Why a pod is unready (semantics 3); all rules but the first apply to cpu only."""
 
     PENDING = "Pending"
     """Its phase is Pending."""
@@ -43,7 +43,7 @@ class UnreadyRule(StrEnum):
     NOT_READY = "NotReady"
     """It is not Ready, and within the CPU initialization period."""
     SAMPLE_WINDOW = "SampleWindow"
-    """It is Ready, but its sample covers a time before it was."""
+    """It is Ready, but its sample covers a time before it was Ready."""
     NEVER_READY = "NeverReady"
     """It has never been Ready."""
 
@@ -59,7 +59,7 @@ class Unready(NamedTuple):
 @quick
 @dataclass(frozen=True, slots=True)
 class PodGroups:
-    """The number of ready pods, and the names of the others; why each ``unready`` one is."""
+    """The number of ready pods, and the names of all others; ``unready`` has the rule of each."""
 
     ready: int
     unready: tuple[str, ...]
@@ -94,9 +94,10 @@ class MetricValueStatus:
 class Calculation:
     """The proposal of one metric, and how it was computed.
 
-    ``ratio`` is usage over target, ``rebalanced_ratio`` that with missing and unready pods filled
-    in, ``multiplier`` the number of pods or samples that the last of them was multiplied by.  With
-    a ``negative_sum`` the values of an External metric are less than zero, and count as zero.
+    ``ratio`` is usage over target, ``rebalanced_ratio`` the ratio with assumed values for missing
+    and unready pods, ``multiplier`` the number of pods or samples that the last of the two was
+    multiplied by. ``negative_sum`` means that the values of an External metric have a negative sum,
+    which counts as zero.
     """
 
     proposal: int
@@ -111,7 +112,7 @@ class Calculation:
 
 @dataclass(frozen=True, slots=True)
 class MetricFailure:
-    """Why a metric has no proposal; an incomplete reading asks for ``at_least`` so much."""
+    """Why a metric has no proposal; an incomplete reading asks for ``at_least`` replicas."""
 
     reason: str
     message: str
@@ -120,10 +121,10 @@ class MetricFailure:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A reading has returned after a gap, and may understate until its range is full again.
+    """The time after a gap in which a reading may be too low, until its range is full again.
 
-    Before the ``first`` reading a gap is only possible; one is ``after_hold`` of
-    `holdScaleDownQuery` (semantics 8.9).
+    Before the ``first`` reading a gap is only possible. ``after_hold`` means that the gap was a
+    hold by `holdScaleDownQuery` (semantics 8.9).
     """
 
     returned: float
@@ -134,9 +135,9 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class FallbackUse:
-    """What is proposed for a metric that failed in ``syncs`` syncs in a row.
+    """The proposal for a metric that failed in ``syncs`` consecutive syncs.
 
-    It is the fallback's count, or what an incomplete reading asks for, if that is more.
+    It is the fallback's count, or the count that an incomplete reading asks for, if that is larger.
     """
 
     fallback: Fallback
@@ -150,7 +151,7 @@ class Activity(StrEnum):
     ACTIVE = "active"
     INACTIVE = "inactive"
     UNKNOWN = "unknown"
-    """It failed or may understate: it keeps a target awake, and wakes none."""
+    """The reading failed or may be too low: it keeps a target awake and wakes none."""
 
 
 @quick
@@ -158,9 +159,9 @@ class Activity(StrEnum):
 class MetricResult:
     """One metric of the spec: its reading, and its proposal or failure.
 
-    ``name`` is that in the HPA's reasons (semantics 1.7).  During a ``refill`` the metric cannot
-    scale down.  A ``fallback`` proposes where it failed; it has an ``activity`` if it takes part in
-    `idle`.
+    ``name`` is the name in the HPA's reasons (semantics 1.7). During a ``refill`` the metric cannot
+    scale down. A ``fallback`` replaces a failed metric's proposal. ``activity`` is set if the
+    metric is part of the `idle` rule.
     """
 
     metric: MetricSpec
@@ -173,14 +174,14 @@ class MetricResult:
 
     @property
     def proposal(self) -> int | None:
-        """The replicas that the metric, or the fallback for it, proposes; None if it failed."""
+        """The replicas that the metric or its fallback proposes; None if it failed."""
         if self.fallback is not None:
             return self.fallback.proposal
         return self.outcome.proposal if isinstance(self.outcome, Calculation) else None
 
     @property
     def groups(self) -> PodGroups | None:
-        """The groups of the pods; None if it failed, or is not of each pod."""
+        """The groups of the pods; None if the metric failed, or is not a per-pod metric."""
         return self.outcome.groups if isinstance(self.outcome, Calculation) else None
 
 
@@ -196,7 +197,7 @@ class Zone(StrEnum):
     PAUSED = "Paused"
     """Everything is paused (semantics 8.1)."""
     IDLE = "Idle"
-    """No metric is active, and has not been for long enough (semantics 8.3)."""
+    """No metric has been active for the period of the `idle` rule."""
 
 
 class Outcome(StrEnum):
@@ -204,7 +205,7 @@ class Outcome(StrEnum):
 
     OK = "ok"
     PARTIAL = "partial"
-    """Some metrics, or the query of a bound, failed; what there is, or a fallback, decided."""
+    """Some metrics, or the query of a bound, failed; the others or a fallback decided."""
     BLOCKED = "blocked"
     """Nothing was decided: the replicas stay as they are."""
 
@@ -212,9 +213,9 @@ class Outcome(StrEnum):
 @quick
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound in force, and in words where it comes from; empty for the target's own.
+    """A bound in force and its origin in words; the origin is empty for the target's own bound.
 
-    The policies limit how a ``gradual`` one is approached.
+    The policies limit the changes toward a ``gradual`` bound.
     """
 
     replicas: int
@@ -226,10 +227,10 @@ class Bound:
 class Bounds:
     """The bounds in force (semantics 8.2).
 
-    ``missing`` says why the query of a bound has no value, or only one of an incomplete answer;
-    with ``hold_down`` the minimum is unknown because of that, so that nothing goes down.
-    ``of_min_query`` and ``of_max_query`` are what the queries give, whatever the other bounds make
-    of it, and when it was read; None where nothing counts.
+    ``missing`` says why the query of a bound has no value, or only the value of an incomplete
+    answer. With ``hold_down`` the minimum is unknown for that reason, and nothing scales down.
+    ``of_min_query`` and ``of_max_query`` are the values of the queries before other bounds apply,
+    and when they were read; None where no value counts.
     """
 
     minimum: Bound
@@ -244,9 +245,9 @@ class Bounds:
 class IdleStatus:
     """The state of the target's `idle` rule (semantics 8.3).
 
-    It is ``active`` if a metric is active or unknown, and may go idle at ``until`` if none is
-    before.  It is ``asleep`` at `Idle.replicas` or less, and ``kept_awake`` by a minimum of a
-    schedule or query.
+    ``active``: a metric is active or unknown. ``until``: when the target may go idle if no metric
+    is active before. ``asleep``: it has `Idle.replicas` or fewer. ``kept_awake``: a schedule or
+    query sets a minimum.
     """
 
     idle: Idle
@@ -267,12 +268,12 @@ class Saturation:
 
 
 SATURATION_SECONDS = 900.0
-"""A saturation that has lasted for so long is reported."""
+"""After this time, in seconds, a saturation is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerHold:
-    """The breaker of a server prevents a scale-down to ``replicas`` until a Unix time (see 8.7)."""
+    """The breaker of a server prevents a scale-down to ``replicas`` until a Unix time (8.7)."""
 
     server: str
     until: float
@@ -281,10 +282,11 @@ class BreakerHold:
 
 @dataclass(frozen=True, slots=True)
 class QueryHold:
-    """`holdScaleDownQuery` lets nothing go down (semantics 8.9).
+    """`holdScaleDownQuery` prevents scale-downs (semantics 8.9).
 
-    If the reading does not hold, that before it did: the metrics are not read at the same instant.
-    The target would go to ``replicas``; None if it would not go down.
+    If the reading of this sync does not hold, the previous one did: the metrics are not read at the
+    same instant. ``replicas`` is the count that the target would scale down to; None if it would
+    not.
     """
 
     reading: HoldReading
@@ -327,10 +329,10 @@ class Stabilization:
 class Limit:
     """The result of rate limits and bounds (semantics 4.1, 4.3).
 
-    Where it changes the count, ``allowed`` is the count at the limit, ``policy`` what sets it (None
-    for a bound), and ``until`` when the policies permit more.  ``start`` is the count at the start
-    of the policy's period, the base of its percentage.  Until ``unseen`` other instances of
-    ours may have written, so that the policy permits no change (semantics 7.4).
+    Where it changes the count, ``allowed`` is the count at the limit, ``policy`` the policy that
+    sets it (None for a bound), and ``until`` when the policies permit more. ``start`` is the count
+    at the start of the policy's period, the base of its percentage. Until ``unseen`` other
+    instances of this daemon may have written, so the policy permits no change (semantics 7.4).
     """
 
     before: int
@@ -340,16 +342,16 @@ class Limit:
     policy: ScalingPolicy | None = None
     until: float | None = None
     unseen: float | None = None
-    # It follows from the other fields, and older records do not have it.
+    # It follows from the other fields, and older records lack it.
     start: int | None = field(default=None, compare=False)
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class RulesOutcome:
-    """What the rules of a zone make of one sync; `Decision` has fields of the same names.
+    """The result of the rules of a zone; `Decision` has fields with the same names.
 
-    ``recommendations`` are the history's, with the one of this sync; None without a history.
+    ``recommendations`` are the history's with the one of this sync; None without a history.
     """
 
     zone: Zone
@@ -366,7 +368,7 @@ class RulesOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChange:
-    """A change by others; a ``reversal`` is against our last write (semantics 7.5)."""
+    """A change by another client; a ``reversal`` undoes our last write (semantics 7.5)."""
 
     before: int
     after: int
@@ -386,10 +388,10 @@ class Event:
 @quick
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision, from which every log line, table, Event and page is rendered.
+    """One decision; every log line, table, Event and page is rendered from it.
 
-    It is taken at ``time``, and the history records it as of ``stamp``.  ``desired`` is the count
-    to write if ``rescale``, else the current one; without a scale it means nothing.
+    ``time`` is the instant of the decision, ``stamp`` the instant in the history. ``desired`` is
+    the count to write if ``rescale``, else the current one; without a scale it has no meaning.
     """
 
     time: float
@@ -422,25 +424,26 @@ class Decision:
     idle: IdleStatus | None = None
     """None if the target has no `idle` rule, or its metrics were not evaluated."""
     saturation: Saturation | None = None
-    """Present from the first sync of it on; `lasting_saturation` is what is reported."""
+    """Present from the first sync with a saturation; `lasting_saturation` is reported."""
     breaker: BreakerHold | None = None
-    """What keeps the target from going down, if it is the scale-down breaker (semantics 8.7)."""
+    """The scale-down breaker's hold, if it prevents a scale-down (semantics 8.7)."""
     wanted_by: MetricSpec | None = None
-    """The first metric that asks for replicas of a target that others switched off."""
+    """The first metric that asks for replicas of a target that was scaled to zero by another
+    client."""
     hold: QueryHold | None = None
     """Present while `holdScaleDownQuery` holds, whether or not it prevents anything."""
     hold_refill: Refill | None = None
-    """Present while readings may understate after `holdScaleDownQuery` held."""
+    """Present while readings may be too low after a hold by `holdScaleDownQuery`."""
     shadow: bool = False
-    """Whether `mode: shadow` keeps it from being written (semantics 8.10)."""
+    """Whether `mode: shadow` prevents writes (semantics 8.10)."""
     controller: str = ""
     """The other autoscaler that controls the target, such as ``HorizontalPodAutoscaler "web"``."""
     unchecked: str = ""
-    """Why it cannot be checked now whether ``controller`` still does; empty if it is known."""
+    """Why ``controller`` cannot be checked now; empty if it is known."""
     taken: bool = False
-    """Whether ``controller`` took the target while it was live (semantics 7.6)."""
+    """Whether ``controller`` took over the target while it was live (semantics 7.6)."""
     hpa: Hpa | None = None
-    """The HPA that controls the target; None where none is known."""
+    """The HPA that controls the target; None if none is known."""
 
     @property
     def in_shadow(self) -> bool:

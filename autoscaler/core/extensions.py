@@ -1,4 +1,4 @@
-"""What a target may have beyond the HPA's spec, each off unless configured (semantics 8)."""
+"""The extensions of a target beyond the HPA's spec; each is off unless configured (semantics 8)."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """To ``replicas`` once no metric was active for ``after`` seconds (semantics 8.3).
+    """Scale to ``replicas`` when no metric was active for ``after`` seconds (semantics 8.3).
 
     A new target does not go idle in its first ``initially`` seconds.
     """
@@ -17,7 +17,7 @@ class Idle:
 
 
 class FallbackBehavior(StrEnum):
-    """What a fallback proposes: its replicas, or the current count, depending on which is more."""
+    """What a fallback proposes: its replicas, or the larger of these and the current count."""
 
     STATIC = "static"
     CURRENT_REPLICAS = "currentReplicas"
@@ -27,7 +27,7 @@ class FallbackBehavior(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """What a metric proposes that failed in ``failure_threshold`` syncs in a row (see 8.4)."""
+    """The proposal for a metric that failed in ``failure_threshold`` consecutive syncs (8.4)."""
 
     replicas: int
     failure_threshold: int = 3
@@ -44,10 +44,10 @@ class PauseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing is scaled, or not in one direction, until the Unix time ``until`` (semantics 8.1).
+    """No scaling, or none in one direction, until the Unix time ``until`` (semantics 8.1).
 
-    With ``replicas`` (`PauseMode.ALL` only) the target goes to that count and stays there.  ``by``
-    says in words who paused it.
+    With ``replicas`` (`PauseMode.ALL` only) the target scales to that count and stays there. ``by``
+    says who paused it.
     """
 
     mode: PauseMode = PauseMode.ALL
@@ -74,11 +74,11 @@ class Schedule:
 
 
 class Mode(StrEnum):
-    """What becomes of the decisions about a target."""
+    """Whether decisions about a target are written."""
 
     LIVE = "live"
     SHADOW = "shadow"
-    """Nothing is written; whoever writes the count is followed (semantics 8.10)."""
+    """Nothing is written; the history follows the client that writes the count (semantics 8.10)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Extensions:
     """The extensions of one target.
 
     ``activations`` are in the order of ``spec.metrics``, in milli-units and parts of them: a metric
-    is active above its value; an empty tuple means zeros.  A switch has
-    as metadata its heading and words on the page, which shows it unless it has its default.
+    is active above its value; an empty tuple means zeros. The metadata of a switch are its heading
+    and words on the page, which shows it unless it has its default.
     """
 
     idle: Idle | None = None

@@ -1,10 +1,9 @@
 """Gaps in the readings, and the refill after them (semantics 7.2, 7.3).
 
-A query looks back over a range, as ``rate(x[2m])`` does over two minutes.  If the range lacks the
-samples of D seconds, the result is too low by up to D seconds' worth until the gap has left the
-range.  A decision on it would scale down under full load.
-
-In a history a metric goes by a key, a digest of what is asked: names are for people.
+A query looks back over a range: ``rate(x[2m])`` over two minutes. If the range lacks the samples of
+D seconds, the result is too low by up to D seconds' worth until the gap has left the range. A
+decision on it would scale down under full load. The history identifies a metric by a key, which is
+a digest of its query, since names may change.
 """
 
 from collections.abc import Sequence
@@ -18,12 +17,11 @@ from autoscaler.core.status import DecisionContext, keys_in
 from autoscaler.core.target import Target
 
 _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
-"""A restarted server answers from old samples until its first scrape: 5 s and one interval,
-and a useful range has at least four intervals.
-"""
+"""A restarted server answers from old samples until its first scrape, after up to 5 s and one
+interval; a useful range has at least four intervals."""
 
 _MISSED_AFTER_PERIODS = 1.5
-"""A target has missed a sync if its last one is longer ago than this."""
+"""A target has missed a sync if the last one is longer ago than this."""
 
 GapKey = tuple[str, str]
 """A metric's key and a pod; the pod is empty for the metric as a whole."""
@@ -33,11 +31,11 @@ GapKey = tuple[str, str]
 
 
 def by_keys(history: History, metrics: Sequence[MetricSpec], keys: Sequence[str]) -> History:
-    """Return a history by the keys that the metrics have now.
+    """Return a history with the current keys of the metrics.
 
-    A key that the history does not know may belong to a metric whose key changed: it takes over
-    the gaps of metrics that are gone, so that no edit shortens what follows a gap.  Its failures in
-    a row are counted from 0, so that no fallback applies early.
+    A new key may belong to a metric whose query was edited: it takes over the gaps of metrics that
+    no longer exist, so that no edit shortens a refill. Its consecutive failures are counted from 0,
+    so that no fallback applies early.
     """
     if history.metric_keys == keys:
         return history
@@ -58,7 +56,7 @@ def by_keys(history: History, metrics: Sequence[MetricSpec], keys: Sequence[str]
 
 
 def _longer(gap: ReadingGap, other: ReadingGap) -> ReadingGap:
-    """Return a gap that is there as long as either of two."""
+    """Return a gap that lasts as long as the longer of two."""
     begun = [each.since for each in (gap, other) if each.since is not None]
     return replace(
         gap,
@@ -88,20 +86,20 @@ class GapTracker:
         """Return the gap of a reading that is missing."""
         if gap is None:
             return ReadingGap(*key, since=self.last_reading)
-        if gap.since is None:  # it was closed, and opens again while the range refills
+        if gap.since is None:  # The gap was closed, and opens again while the range refills.
             return replace(gap, since=self.last_reading, first=False)
-        # It is still open; one that was only possible is now certain.
+        # The gap is still open; if it was only possible, it is certain now.
         return replace(gap, first=False) if gap.first else gap
 
     def closed(self, gap: ReadingGap, range_seconds: float) -> ReadingGap | None:
-        """Return the gap of a reading that is there; None once the range has no part of it."""
+        """Return the gap of a metric with a reading; None once the gap has left the range."""
         if not range_seconds:
             return None
         refill = refill_seconds(range_seconds)
         until = min(gap.until, self.stamp + refill)  # the range may have been longer
         losses = tuple(loss for loss in gap.losses if loss[0] > self.stamp - refill)
         if gap.since is not None:
-            # The range may hold several short gaps, which matter together.  A gap since UNKNOWN
+            # The range may contain several short gaps, which count together. A gap since UNKNOWN
             # (0.0) exceeds the tolerance by itself.
             losses = (*losses, (self.stamp, self.stamp - gap.since))
             if sum(seconds for _, seconds in losses) > self.tolerance * range_seconds:
@@ -126,14 +124,14 @@ def refill_seconds(range_seconds: float) -> float:
 
 
 def refill_until(until: float, range_seconds: float, **why: bool) -> Refill:
-    """Return the refill of a range that is full at an instant, ``first`` or ``after_hold``."""
+    """Return the refill that ends at ``until``; it is a ``first`` reading, or ``after_hold``."""
     return Refill(until - refill_seconds(range_seconds), until, **why)
 
 
 def after_absence(target: Target, history: History, absent: float, now: float) -> History:
     """Return the history after an absence: no sync for ``absent`` seconds, infinite if unknown.
 
-    Each metric may have had a gap since the first sync that was left out (semantics 7.3).
+    Each metric may have had a gap since the first missed sync (semantics 7.3).
     """
     period = target.sync_period
     if history.recommendations is None or absent <= _MISSED_AFTER_PERIODS * period:
@@ -150,9 +148,9 @@ def after_absence(target: Target, history: History, absent: float, now: float) -
 
 
 def track_readings(history: History, context: DecisionContext) -> History:
-    """Return the history with the gaps of the metrics; long ones leave a hole (see 4.5, 7.2).
+    """Return the history with the gaps of the metrics; long ones leave a hole (4.5, 7.2).
 
-    If there was no sync before, or none for a while, any reading may have just returned.
+    If there was no sync before, or none for a while, a gap before any reading is possible.
     """
     observation, tracker = context.observation, tracker_of(context)
     window = down_window(context.spec.behavior, context.flags)
@@ -184,7 +182,7 @@ def track_readings(history: History, context: DecisionContext) -> History:
 def current_refill(
     history: History, metric: str, range_seconds: float, now: float
 ) -> Refill | None:
-    """Return the refill of a metric that lasts at ``now``; None if its range is full."""
+    """Return the refill of a metric at ``now``; None if its range is full."""
     for gap in history.gaps:
         if gap.key == (metric, "") and gap.since is None and gap.until > now:
             return refill_until(gap.until, range_seconds, first=gap.first)
@@ -209,7 +207,7 @@ def track_pods(
     for pod in pods:
         gap = before.get(pod.name)
         if pod.name in missing:
-            # A pod that has not run for a whole range is new: it never had a full one.
+            # A pod that has run for less than a range is new: it never had a full one.
             new = pod.start_time is None or pod.start_time + range_seconds > tracker.stamp
             if gap is not None or not new:
                 tracked.append(tracker.opened(gap, (metric, pod.name)))

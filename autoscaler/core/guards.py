@@ -1,7 +1,7 @@
 """The extensions of a target at one instant, and what they prevent.
 
-`bounds` and `idling` have files of their own; pauses and `holdScaleDownQuery` are here.  A target
-without extensions (semantics 8) passes through neither.
+`bounds` and `idling` are modules of their own; pauses and `holdScaleDownQuery` are here. A target
+without extensions (semantics 8) skips all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,10 +45,10 @@ from autoscaler.core.text import instant_of, printable
 @quick
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """What holds for a target; `Decision` has fields of the same names.
+    """The extensions in force for a target; `Decision` has fields with the same names.
 
-    It ``sleeps`` if it is asleep and may stay so.  It is ``in_shadow`` by its mode (``shadow``) or
-    while a ``controller`` is there.  ``taken`` and ``paused_from`` are known with a result.
+    ``sleeps``: it is asleep and may stay so. ``in_shadow``: its mode is ``shadow``, or a
+    ``controller`` exists. ``taken`` and ``paused_from`` are known only with a result.
     """
 
     in_shadow: bool = False
@@ -71,7 +71,7 @@ NO_GUARDS = Guards()
 
 
 def guards_of(context: DecisionContext, history: History) -> tuple[Guards, History]:
-    """Return what holds whatever the scale is, and the history with it."""
+    """Return the guards that do not depend on the scale, and the history with them."""
     seen, hold, refill = context.observation, None, None
     if seen.hold is not None or history.extended.hold_gap is not None:
         hold, refill, history = _hold_in_force(context, history)
@@ -91,7 +91,7 @@ def guards_of(context: DecisionContext, history: History) -> tuple[Guards, Histo
 def _controller_of(observation: Observation, history: History) -> tuple[str, str]:
     """Return the other autoscaler that controls the target, and why that cannot be checked now.
 
-    If it cannot, the last known one applies, also after a restart (semantics 7.6).
+    If it cannot be checked, the last known one applies, also after a restart (semantics 7.6).
     """
     seen = observation.controller
     if isinstance(observation.scale, ReadFailure):
@@ -105,7 +105,7 @@ def _controller_of(observation: Observation, history: History) -> tuple[str, str
 def guards_in_force(
     context: DecisionContext, guards: Guards, scale: Scale, history: History
 ) -> tuple[DecisionContext, Guards, History]:
-    """Find who controls the target, the pause, the bounds and the activity (8.1 to 8.3)."""
+    """Return who controls the target, the pause, the bounds and the activity (8.1 to 8.3)."""
     observation, spec, extensions = context.observation, context.spec, context.extensions
     if guards.controller or history.controller:
         history = handed_over(context, history, guards.controller, shadow=guards.shadow)
@@ -149,7 +149,7 @@ def _pause(context: DecisionContext, scale: Scale) -> Pause | None:
 def guarded(
     context: DecisionContext, result: RulesOutcome, guards: Guards, current: int
 ) -> tuple[RulesOutcome, Guards]:
-    """Return what a pause, a hold and an unknown minimum leave of a result (8.1, 8.9, 8.2)."""
+    """Return a result after a pause, a hold and an unknown minimum apply (8.1, 8.9, 8.2)."""
     wanted, pause, hold, bounds = result.desired, guards.pause, guards.hold, guards.bounds
     is_down = wanted < current
     if pause is not None and guards.pauses_all:
@@ -172,7 +172,7 @@ def guarded(
 
 
 def with_guards(decision: Decision, guards: Guards) -> Decision:
-    """Return a decision with what held for it."""
+    """Return a decision with the fields of its guards."""
     return changed(
         decision,
         bounds=guards.bounds,
@@ -210,7 +210,7 @@ def pause_in_force(
 ) -> tuple[Pause | None, tuple[str, ...]]:
     """Return the pause of a target at ``now``, and what is wrong with its annotations.
 
-    A value that cannot be read pauses all the more: whoever wrote it wanted nothing to move.
+    An unreadable value pauses the target: whoever wrote the annotation wanted no change.
     """
     given = dict(annotations)
     if PAUSED not in given and PAUSED_REPLICAS not in given:
@@ -244,7 +244,7 @@ def pause_in_force(
 def _paused(
     result: RulesOutcome, pause: Pause, current: int, status: StatusRecorder
 ) -> RulesOutcome:
-    """Put the count of a pause of everything in the place of a result."""
+    """Replace a result by the count of a pause in both directions."""
     status.override(SCALING_ACTIVE, ConditionStatus.FALSE, SCALING_PAUSED, f"paused by {pause.by}")
     return replace(
         result,
@@ -276,7 +276,7 @@ def _at_replicas(pause: Pause, text: str) -> tuple[Pause, str]:
 
 
 def _until(given: Mapping[str, str]) -> tuple[float | None, str]:
-    """Return when the annotations cease to count, in Unix seconds; None if never."""
+    """Return when the pause of the annotations ends, in Unix seconds; None if never."""
     text = given.get(PAUSED_UNTIL)
     if text is None:
         return None, ""
@@ -301,10 +301,10 @@ _HOLD_KEY: GapKey = ("", "")
 def _hold_in_force(
     context: DecisionContext, history: History
 ) -> tuple[QueryHold | None, Refill | None, History]:
-    """Return the hold, the refill after one, and the history with the gap while it holds."""
+    """Return the hold, the refill after one, and the history with the gap of the hold."""
     reading, before = context.observation.hold, history.extended.hold_gap
     longest, gap = max(context.observation.ranges or (), default=0.0), None
-    # Its cause, such as a missing exporter, may have cost samples of any range.
+    # Its cause, such as a missing exporter, may have removed samples of any range.
     if reading is not None and reading.holds:
         gap = tracker_of(context).opened(before, _HOLD_KEY)
     elif reading is not None and before is not None:

@@ -1,7 +1,7 @@
-"""The history of one target: the state that its decisions carry from sync to sync.
+"""The history of one target: the state that decisions pass from sync to sync.
 
-A new field needs a default and a type: moving instants (`shifted`), keeping it in a file and
-checking what is read back (`autoscaler.persistence.codec`) follow from these.
+A new field needs a default and a type: `shifted` (clock changes) and `autoscaler.persistence.codec`
+(storage and validation) derive everything else from these.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class UnixTime(Enum):
-    """Marks Unix seconds, which move when the clock is set."""
+    """Marks Unix seconds, which change when the clock is set."""
 
     PAST = "has passed"
     ANY = "may lie ahead"
@@ -46,9 +46,9 @@ Count = Annotated[int, IntegerBounds(0, 2**63 - 1)]
 class Recommendation:
     """The desired count of one sync before stabilization and limits.
 
-    The ``first`` is the current count of a first sync, so that a restart never scales down
-    (semantics 4.5).  One of a time in which the readings were not whole is ``only_down``: it counts
-    for scaling down and not for scaling up.
+    The ``first`` is the current count of the first sync, so that a restart never scales down
+    (semantics 4.5). One of incomplete readings is ``only_down``: it counts in the scale-down window
+    and not in the scale-up window.
     """
 
     replicas: SignedReplicas
@@ -90,10 +90,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """Writes of the scale whose outcome the next read of the scale shows (semantics 7.7).
+    """Writes whose outcome is unknown until the next read of the scale (semantics 7.7).
 
-    They replace the same ``resource_version``, so that at most one of them lands: ``after``, the
-    last, or one of the ``others``.  ``time`` is the stamp of the first.
+    They replace the same ``resource_version``, so at most one of them succeeds: ``after``, the
+    last, or one of the ``others``. ``time`` is the stamp of the first.
     """
 
     before: Replicas
@@ -109,12 +109,12 @@ UNKNOWN = 0.0
 
 @dataclass(frozen=True, slots=True)
 class ReadingGap:
-    """A gap in the readings of a metric, from its begin to the end of the refill (semantics 7.2).
+    """A gap in the readings of a metric, from its start to the end of the refill (semantics 7.2).
 
-    ``metric`` is the metric's key; ``pod`` is empty if the whole metric failed.  ``since`` is the
-    last good reading before the gap, None once it has ended; until ``until`` the reading may
-    understate.  Before the ``first`` sync a gap is only possible.  ``losses`` are recent gaps that
-    were each too short to matter: their ends and their lengths in seconds.
+    ``metric`` is the metric's key; ``pod`` is empty if the whole metric failed. ``since`` is the
+    last good reading before the gap, None once the gap has ended; until ``until`` the reading may
+    be too low. Before the ``first`` sync a gap is only possible. ``losses`` are recent gaps that
+    were each too short to count: their ends and lengths in seconds.
     """
 
     metric: str
@@ -132,10 +132,11 @@ class ReadingGap:
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """The count as last read or written, and who changed it since (semantics 7.4, 7.5).
+    """The count as last read or written, and changes since by other clients (semantics 7.4, 7.5).
 
-    ``our_step`` is the change of our last write, 0 once others have changed the count, and
-    ``reversals`` are when others reversed one.  The object's ``generation`` is 0 if unknown.
+    ``our_step`` is the change of our last write, 0 after another client changed the count;
+    ``reversals`` are the instants at which other clients reversed one. ``generation`` is 0 if
+    unknown.
     """
 
     known: Replicas | None = None
@@ -146,7 +147,7 @@ class Contention:
 
 @dataclass(frozen=True, slots=True)
 class FailureStreak:
-    """In how many syncs in a row a metric, which is given by its key, has failed (see 8.4)."""
+    """In how many consecutive syncs the metric with this key has failed (8.4)."""
 
     metric: str
     syncs: Annotated[int, IntegerBounds(1, INT32_MAX)]
@@ -163,14 +164,14 @@ class KnownBound:
 @quick
 @dataclass(frozen=True, slots=True)
 class ExtensionHistory:
-    """What the rules beyond the HPA's spec carry from sync to sync (semantics 8).
+    """The state of the extensions that passes from sync to sync (semantics 8).
 
-    ``first_seen`` is the first sync of a target with `idle`, UNKNOWN if it had others before that;
-    ``last_active`` the last one in which a metric was active, or may have been, None without
-    `idle`.  ``failures`` are of the metrics that failed in the last sync, if the target has a
-    fallback.  Since ``saturated_since`` more is wanted than bounds or policies permit.
-    ``hold_gap`` lasts while `holdScaleDownQuery` holds, and until ranges are whole after it.  Since
-    ``blocked_since`` failed metrics block every decision (semantics 7.2).
+    ``first_seen`` is the first sync of a target with `idle`, UNKNOWN if it had other syncs before;
+    ``last_active`` is the last sync in which a metric was active or may have been, None without
+    `idle`. ``failures`` are from the last sync, if the target has a fallback.
+    ``saturated_since``: the metrics have asked for more than bounds or policies permit since then.
+    ``hold_gap`` lasts while `holdScaleDownQuery` holds, and until the ranges are full after it.
+    ``blocked_since``: failed metrics have blocked every decision since then (semantics 7.2).
     """
 
     first_seen: Instant | None = None
@@ -184,7 +185,7 @@ class ExtensionHistory:
 
     @property
     def remembers_rules(self) -> bool:
-        """Whether the target has a rule that ends something, or had one at the last sync."""
+        """Whether the target has an extension that ends, or had one at the last sync."""
         kept = self.last_active is not None or self.hold_gap is not None
         return kept or self.failures != ()
 
@@ -194,8 +195,8 @@ class ExtensionHistory:
 class History:
     """The state of one target between two syncs.
 
-    ``recommendations`` is None until the scale is read for the first time.  The slots of a list
-    are reused and never pruned: a longer window may reach old entries (semantics 4.1 to 4.4).
+    ``recommendations`` is None until the first read of the scale. The slots of a list are reused
+    and never pruned: a longer window may include old entries (semantics 4.1 to 4.4).
     """
 
     recommendations: tuple[Recommendation, ...] | None = None
@@ -205,7 +206,7 @@ class History:
     desired_replicas: Replicas = 0
     last_scale_time: Instant | None = None
     zeroed_by_us: bool = False
-    """Whether our write scaled the target to zero."""
+    """Whether this daemon scaled the target to zero."""
     pending: PendingWrite | None = None
     contention: Contention = Contention()
     unobserved: bool = False
@@ -215,26 +216,27 @@ class History:
     unseen: Instant | None = None
     """Until this instant other instances may have written unseen (semantics 7.4)."""
     controller: str = ""
-    """The other autoscaler that controlled the target when that was last known; empty for none."""
+    """The other autoscaler that controlled the target at the last check; empty for none."""
     taken: bool = False
-    """Whether that one took the target while it was live."""
+    """Whether that autoscaler took over the target while it was live."""
     extended: ExtensionHistory = ExtensionHistory()
     metric_keys: tuple[str, ...] = ()
-    """The keys of the metrics at the last sync (`autoscaler.core.gaps`); empty if the rest
-    goes by their names."""
+    """The keys of the metrics at the last sync (`autoscaler.core.gaps`); empty if the history uses
+    names."""
 
 
 def with_extended(history: History, **fields: Any) -> History:
-    """Return the history with other ``fields`` of what extensions carry."""
+    """Return the history with other ``fields`` of the extensions."""
     return changed(history, extended=changed(history.extended, **fields))
 
 
 GAP_PERIODS = 3
-"""After an absence of more periods the recommendations have a hole: some may have been higher."""
+"""After an absence of more periods than this the recommendations have a hole: some may have been
+higher."""
 
 
 def shifted(value: T, seconds: float) -> T:
-    """Move every instant of a history, or of other data, after the clock was set by ``seconds``."""
+    """Shift all instants of a history, or of other data, after the clock was set."""
     kind: Any = type(value)
     move = _mover(kind)
     return cast("T", move(value, seconds)) if move else value

@@ -36,7 +36,7 @@ from autoscaler.core.status import (
 NONE_ACTIVE = "no metric is active"
 
 Activities = tuple[Activity | None, ...]
-"""One for each metric of the spec; None for a metric that takes no part."""
+"""One for each metric of the spec; None for a metric that is not part of the rule."""
 
 
 def _activities_of(context: DecisionContext, history: History) -> Activities:
@@ -67,7 +67,7 @@ def idle_in_force(
 ) -> tuple[IdleStatus, Activities, History]:
     """Return the state of the idle rule, and the history with it.
 
-    It was active if nothing is known of the time before this sync: it may have been.
+    If nothing is known of the time before this sync, the target counts as active until now.
     """
     stamp, is_new, before = context.stamp, history.recommendations is None, history.extended
     activities = _activities_of(context, history)
@@ -87,9 +87,9 @@ def idle_in_force(
 
 
 def note_activity_unread(context: DecisionContext, history: History) -> History:
-    """Note whether a target is active whose scale could not be read (semantics 8.3)."""
+    """Note the activity of a target whose scale could not be read (semantics 8.3)."""
     observation = context.observation
-    # A target that was never awake for us has its first sync still to come.
+    # The first sync of a target that this daemon never saw awake is still to come.
     if history.extended.last_active is None:
         return history
     is_asked_for = _gives_least(observation.windows, context.spec.min_replicas)
@@ -100,7 +100,7 @@ def note_activity_unread(context: DecisionContext, history: History) -> History:
 
 
 def keeps_awake(own: HorizontalPodAutoscalerSpec, bounds: Bounds, observation: Observation) -> bool:
-    """Return whether a schedule or query gives a minimum, so that idle does not apply (8.3)."""
+    """Return whether a schedule or query sets a minimum, so that idle does not apply (8.3)."""
     raised = bounds.minimum.replicas > own.min_replicas
     return raised or _gives_least(observation.windows, own.min_replicas)
 
@@ -121,7 +121,7 @@ def asleep(
     current: int,
     history: History,
 ) -> tuple[RulesOutcome, History] | None:
-    """Go to sleep, or stay asleep; None if the metrics decide (semantics 8.3)."""
+    """Return the result for a target that goes or stays idle; None if the metrics decide (8.3)."""
     if any(result.activity is Activity.ACTIVE or result.fallback is not None for result in results):
         return None
     if not status.asleep and (status.active or context.now < status.until):
@@ -145,7 +145,7 @@ def woken(
     results: tuple[MetricResult, ...],
     history: History,
 ) -> RulesOutcome:
-    """Wake up: no stabilization, and at least the minimum (semantics 8.3)."""
+    """Return the result for a target that wakes up: not stabilized, at least the minimum (8.3)."""
     current, desired, least = combination.before, combination.after, context.spec.min_replicas
     wanted = max(desired, least)
     step = limited(context, current, wanted, history)

@@ -1,7 +1,7 @@
-"""What a decision makes of readings that are missing or may understate (semantics 7.2, 8.4).
+"""The consequences of readings that are missing or may be too low (semantics 7.2, 8.4).
 
-During a refill nothing goes down, a metric that keeps failing has a fallback, and what is known
-counts even where failed metrics block the decision.
+During a refill nothing scales down, a metric that keeps failing has a fallback, and known values
+count even where failed metrics block the decision.
 """
 
 from collections.abc import Sequence
@@ -49,11 +49,10 @@ def after_gaps(
     metric_context: MetricContext,
     history: History,
 ) -> tuple[tuple[MetricResult, ...], History]:
-    """Return the results of metrics as gaps leave them, and the history with the gaps of pods.
+    """Return the results of metrics after gaps apply, and the history with the gaps of pods.
 
-    A pod that refills counts as missing if the metric would otherwise propose less than the
-    current count, and more without its sample.  Without any sample left, it is the metric that
-    refills.
+    A pod that refills counts as missing if the metric would otherwise propose less than the current
+    count, and more without its sample. If no sample is left, the whole metric refills.
     """
     tracker = tracker_of(context)
     keys, ranges = keys_in(context.observation, context.spec.metrics), context.observation.ranges
@@ -68,7 +67,7 @@ def after_gaps(
             reading = _without_samples(result.reading, {gap.pod for gap in refilling})
             outcome = propose(result.metric, reading, metric_context)
             if isinstance(outcome, MetricFailure):
-                # Until the first of the pods is whole.
+                # Until the range of the first pod is full.
                 of_pods = refill_until(min(gap.until for gap in refilling), range_seconds)
             elif outcome.proposal > proposal:
                 changed = replace(result, reading=reading, outcome=outcome)
@@ -95,7 +94,7 @@ def _without_samples(reading: Reading, pods: set[str]) -> Reading:
 def rests_on_refill(
     desired: int, results: Sequence[MetricResult], context: DecisionContext
 ) -> bool:
-    """Return whether the HPA asks for less, for which pods that refill count as missing here."""
+    """Return whether the HPA would propose less, and refilling pods count as missing here."""
     pairs = zip(results, context.observation.readings, strict=True)
     as_read = [result.proposal for result, reading in pairs if result.reading is reading]
     return len(as_read) < len(results) and desired not in as_read
@@ -108,7 +107,7 @@ def stabilized_in_refill(
     refill: Refill,
     recommendations: Recommendations,
 ) -> tuple[Stabilization, Recommendations]:
-    """Keep the current count while a reading refills; the desired one is recorded for later."""
+    """Keep the current count during a refill; the desired one is recorded as a recommendation."""
     after = recorded(context, desired, recommendations, only_down=True)
     result, _ = stabilized(context, current, current, recommendations)
     if result.after != current:
@@ -132,7 +131,7 @@ def stabilized_in_refill(
 def record_blocked(
     results: Sequence[MetricResult], context: DecisionContext, history: History
 ) -> History:
-    """Record what the readings prove if incomplete ones block (semantics 7.2)."""
+    """Record the replicas that incomplete readings prove necessary while they block (7.2)."""
     if history.extended.blocked_since is None and context.observation.ranges is not None:
         since = tracker_of(context).last_reading
         history = with_extended(history, blocked_since=since)
@@ -148,7 +147,7 @@ def record_blocked(
 
 
 def end_blocked(context: DecisionContext, since: float, current: int, history: History) -> History:
-    """Fill the hole that a block of more than the down window leaves (semantics 4.5, 7.2)."""
+    """Fill the hole after a block that was longer than the scale-down window (4.5, 7.2)."""
     before = history.recommendations or ()
     is_filled = any(entry.first and entry.time == context.stamp for entry in before)
     window = down_window(context.spec.behavior, context.flags)
@@ -173,7 +172,7 @@ def with_fallback(
     proposed: list[MetricResult] = []
     keys = keys_in(context.observation, context.spec.metrics)
     for key, result in zip(keys, results, strict=True):
-        # A target without pods to measure does not fail for that.
+        # A target without pods does not fail for lack of pod metrics.
         lacks_pods = not metric_context.pods and result.metric.of_pods
         failure, use = result.outcome, None
         if fallback is not None and isinstance(failure, MetricFailure) and not lacks_pods:
@@ -224,7 +223,7 @@ def _report(results: Sequence[MetricResult], status: StatusRecorder) -> None:
 
 
 def decided_by_fallback(result: RulesOutcome, status: StatusRecorder) -> RulesOutcome:
-    """Say of a result that a fallback is part of it, and whether it gave the count."""
+    """Return a result that says whether a fallback is part of it, and whether it gave the count."""
     fallbacks = {metric.name for metric in result.metrics if metric.fallback is not None}
     combination = result.combination
     if not fallbacks or combination is None:

@@ -47,7 +47,7 @@ def stabilize_legacy(
     """Return the largest of the desired count and the recommendations of the window.
 
     This is the path without behavior (semantics 4.1): an entry exactly as old as the window counts.
-    The desired count is recorded as of ``stamp``, by default as of ``now``.
+    The desired count is recorded with ``stamp``, by default ``now``.
     """
     cutoff = now - window
     largest = desired
@@ -61,7 +61,7 @@ def stabilize_legacy(
     if largest == desired:
         return Stabilization(desired, desired, READY), recorded
     holder = _last([entry for entry in recommendations if entry.replicas >= largest])
-    # At the end of the window the entry still counts: the next instant is the first without it.
+    # An entry exactly at the end of the window counts: the next instant is the first without it.
     until = math.nextafter(holder.time + window, math.inf)
     return Stabilization(desired, largest, SCALE_DOWN_STABILIZED, holder, until), recorded
 
@@ -96,7 +96,7 @@ def stabilize(
     recorded = _record(recommendations, old_slot, desired, now if stamp is None else stamp)
     if after == desired:
         return Stabilization(desired, desired, READY), recorded
-    # The last entry on that side of the count: nothing goes beyond it for a window.
+    # The recommendation nearest to the count on that side: no change passes it for a window.
     if desired >= current:
         holders = [
             entry for entry in recommendations if entry.replicas <= after and not entry.only_down
@@ -126,7 +126,7 @@ def _record(
 
 
 def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> Limit:
-    """Permit at most a doubling (at least 4) within the bounds: the path without behavior."""
+    """Permit at most a doubling (at least 4), within the bounds: the path without behavior."""
     doubled = trunc32(max(2.0 * float(current), 4.0))
     allowed, reason = (doubled, SCALE_UP_LIMIT) if maximum > doubled else (maximum, TOO_MANY)
     if stabilized < minimum:
@@ -144,7 +144,7 @@ def limit(
     history: History,
     now: float,
 ) -> Limit:
-    """Apply the policies and the ``bounds``, which are minReplicas and maxReplicas (see 4.3)."""
+    """Apply the policies and the ``bounds``, which are minReplicas and maxReplicas (4.3)."""
     if behavior is None:
         return limit_legacy(current, stabilized, *bounds)
     if stabilized == current:
@@ -165,7 +165,7 @@ def limit(
 
 
 def release_after_write(limited: Limit, behavior: Behavior, history: History, now: float) -> Limit:
-    """Return the limit after a write that the history has: when more will be permitted."""
+    """Return a limit after the write: when the policies permit more."""
     if limited.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
         return limited
     rates = _Rates(limited.after, behavior, history, up=limited.reason == SCALE_UP_LIMIT)
@@ -183,7 +183,7 @@ class _Rates:
         self._history = history
 
     def beyond(self, count: int, other: int) -> bool:
-        """Return whether one count is further in the direction than the other."""
+        """Return whether the first count is further in the direction than the second."""
         return count > other if self.up else count < other
 
     def limit_at(self, time: float) -> tuple[int, ScalingPolicy | None]:
@@ -210,10 +210,10 @@ class _Rates:
         return ceil32(scaled) if self.up else trunc32(scaled)
 
     def start_of(self, policy: ScalingPolicy, time: float) -> int:
-        """Return the count without our changes in a policy's period (`getReplicasChangePerPeriod`).
+        """Return the count at the start of a policy's period (`getReplicasChangePerPeriod`).
 
         If the time of an event is uncertain, one of this direction counts as long as it may be
-        after the instant, one of the other only while it certainly is.
+        within the period, one of the other direction only while it certainly is.
         """
         cutoff = time - policy.period_seconds
         ups, downs = self._history.scale_ups, self._history.scale_downs

@@ -80,5 +80,5 @@ def milli_value(nano: int) -> int:
 
 
 def in_units(milli: float) -> float:
-    """Convert milli-units, or parts of them, to units: the double nearest to what was written."""
+    """Convert milli-units, or parts of them, to units, as the nearest double."""
     return round(milli * NANO_PER_MILLI) / NANO if milli else 0.0

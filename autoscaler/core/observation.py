@@ -1,4 +1,4 @@
-"""The input of a decision: what one sync has read; missing data is a `Gap`, never a number."""
+"""The input of a decision: the values that one sync has read; a `Gap` is missing data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,7 +83,7 @@ class Values:
 
 
 Reading = PodSamples | Values | Gap
-"""What one metric has read; a `Gap` if there is nothing to compute with."""
+"""The reading of one metric; a `Gap` if there is no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +150,16 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class ReadFailure:
-    """The scale or the pods could not be read; the message is a sentence for the operator."""
+    """The scale or the pods could not be read; the message is for the operator."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class UncheckedControl:
-    """It cannot be checked whether another autoscaler controls the target, and why not.
+    """It cannot be checked whether another autoscaler controls the target; the reason says why.
 
-    ``known`` is the one at the last check, empty for none; None if there was no check yet.
+    ``known`` is the autoscaler at the last check, empty for none; None before the first check.
     """
 
     message: str
@@ -171,7 +171,7 @@ HOLD_QUERY = "holdScaleDownQuery"
 
 @dataclass(frozen=True, slots=True)
 class HoldReading:
-    """How many series say that nothing may go down, and labels of the ``first``; or a ``gap``."""
+    """The number of series that forbid scale-downs, and labels of the ``first``; or a ``gap``."""
 
     series: int = 0
     first: str = ""
@@ -179,12 +179,12 @@ class HoldReading:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing may go down."""
+        """Whether scale-downs are forbidden."""
         return self.series > 0 or self.gap is not None
 
 
 def why_held(reading: HoldReading) -> str:
-    """Say why `holdScaleDownQuery` lets nothing go down."""
+    """Return why `holdScaleDownQuery` forbids scale-downs."""
     if reading.gap is not None:
         return f"no scale-down, {HOLD_QUERY} has no valid answer: {reading.gap.detail}"
     if not reading.series:
@@ -197,7 +197,7 @@ def why_held(reading: HoldReading) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """A schedule that is open, and when it ends: in Unix seconds, and in words of its time zone."""
+    """An open schedule, and its end in Unix seconds and as text in its time zone."""
 
     schedule: Schedule
     until: float
@@ -217,8 +217,8 @@ class HpaCondition:
 class HpaStatus:
     """`HorizontalPodAutoscalerStatus`, received at ``time`` (Unix seconds).
 
-    The controller writes it where it changes.  ``values`` are of `currentMetrics` in the order of
-    the spec, in the unit of the target: percent of the request, or milli-units.  A value that the
+    The controller writes it when it changes. ``values`` are from `currentMetrics` in the order
+    of the spec, in the unit of the target: percent of the request, or milli-units. A value that the
     controller could not read is None.
     """
 
@@ -231,10 +231,10 @@ class HpaStatus:
 
 @dataclass(frozen=True, slots=True)
 class Hpa:
-    """A HorizontalPodAutoscaler: its last ``statuses``, the one in force last.
+    """A HorizontalPodAutoscaler: its recent ``statuses``, the one in force last.
 
-    ``spec`` is None if it cannot be read here; ``scaled_object`` is the name of the
-    ScaledObject for which KEDA made it, empty if it did not.
+    ``spec`` is None if this daemon cannot read it; ``scaled_object`` is the name of the
+    ScaledObject for which KEDA created it, else empty.
     """
 
     name: str
@@ -242,18 +242,18 @@ class Hpa:
     spec: HorizontalPodAutoscalerSpec | None = None
     statuses: tuple[HpaStatus, ...] = ()
     undecided: str = ""
-    """Why it has decided nothing yet, if it says so: `FailedGetExternalMetric`."""
+    """The reason of the controller if it has not decided yet: `FailedGetExternalMetric`."""
 
     @property
     def status(self) -> HpaStatus | None:
-        """The status in force; None where it has decided nothing yet."""
+        """The status in force; None if the controller has not decided yet."""
         return self.statuses[-1] if self.statuses else None
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything that one decision reads apart from spec, flags, history and time."""
+    """Everything that one decision reads, apart from spec, flags, history and time."""
 
     scale: Scale | ReadFailure
     pods: tuple[Pod, ...] | ReadFailure | None
@@ -279,11 +279,11 @@ class Observation:
     """The time of the previous decision in Unix seconds, also of an earlier process whose
     histories this one continues; None if unknown."""
     metric_keys: tuple[str, ...] = ()
-    """`Target.metric_keys`; empty if the history goes by the names of the metrics."""
+    """`Target.metric_keys`; empty if the history uses the names of the metrics."""
     hold: HoldReading | None = None
-    """What `Target.hold` says; None if the target has no such query."""
+    """The reading of `Target.hold`; None if the target has no such query."""
     hpa: Hpa | None = None
-    """The HPA that controls the target; None where none is known."""
+    """The HPA that controls the target; None if none is known."""
 
     @property
     def asks_for_bounds(self) -> bool:

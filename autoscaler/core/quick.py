@@ -1,4 +1,4 @@
-"""What makes decisions quick: frozen dataclasses that cost little to make, and bounded caches."""
+"""Makes decisions fast: frozen dataclasses that are cheap to create, and bounded caches."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import field, fields, make_dataclass
@@ -13,11 +13,11 @@ _Value = TypeVar("_Value")
 
 
 def quick(record: type[_Record]) -> type[_Record]:
-    """Let a frozen dataclass set its fields directly when it is made.
+    """Let a frozen dataclass set its fields directly when it is created.
 
-    By itself it calls `object.__setattr__` for each: a sync in `benchmarks.replay_speed` takes 1.4
-    times as long.  It is for records that every sync makes, and for samples and series, since a
-    sync makes many.  The type checker, which reads ``frozen=True``, keeps fields from being set.
+    Without this, it calls `object.__setattr__` for each field: a sync in `benchmarks.replay_speed`
+    takes 1.4 times as long. For records that every sync creates, and for samples and series, since
+    a sync creates many. The type checker reads ``frozen=True`` and prevents assignments.
     """
     plain = make_dataclass(
         record.__name__,
@@ -36,7 +36,7 @@ def quick(record: type[_Record]) -> type[_Record]:
 
 
 def changed(record: _Record, **changes: Any) -> _Record:
-    """Do what `dataclasses.replace` does to a `quick` record, in a third of the time."""
+    """Return a `quick` record with other fields: `dataclasses.replace` in a third of the time."""
     made_of: Any = type(record)
     copy: _Record = made_of(*_values_of(made_of)(record))
     for name, value in changes.items():
@@ -52,10 +52,10 @@ def _values_of(record: Any) -> Callable[[Any], tuple[Any, ...]]:
 def bounded_cache(
     most_bytes: int, size_of: Callable[[_Key], int]
 ) -> Callable[[Callable[[_Key], _Value]], Callable[[_Key], _Value]]:
-    """Keep the results of a function of one argument, of the last ones that fit.
+    """Cache the latest results of a function of one argument, within a number of bytes.
 
-    ``size_of`` estimates the bytes of an argument and its result.  What alone is larger than an
-    eighth of ``most_bytes`` is not kept, nor are exceptions.  Any thread may call.
+    ``size_of`` estimates the bytes of an argument and its result. A result larger than an eighth of
+    ``most_bytes`` is not cached, nor are exceptions. Thread-safe.
     """
 
     def decorate(function: Callable[[_Key], _Value]) -> Callable[[_Key], _Value]:
@@ -73,7 +73,7 @@ def bounded_cache(
             if size > most_bytes // 8:
                 return value
             if total + size > most_bytes:
-                # The older half goes at once, so that a full cache costs little at each call.
+                # The older half is dropped at once, so that a full cache costs little at each call.
                 for old in tuple(islice(kept, (len(kept) + 1) // 2)):
                     kept.pop(old, None)
                 total = sum(map(size_of, tuple(kept)))

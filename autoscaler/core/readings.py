@@ -69,7 +69,7 @@ def read_bound(query: Query, answer: QueryResult | QueryFailure, now: float) -> 
 
 
 def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -> HoldReading:
-    """Return what the query of a hold says; no series is an answer: nothing holds (8.9)."""
+    """Return the reading of a hold query; an answer without series does not hold (8.9)."""
     if isinstance(answer, QueryFailure):
         return HoldReading(gap=_gap(GapKind.ERROR, answer.message))
     query, says, first, gap = hold.query, 0, "", None
@@ -78,7 +78,7 @@ def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -
         if stale or (math.isnan(series.value) and not (hold.condition or query.nan_is_zero)):
             gap = gap or _gap_of(series, query, now)
         elif hold.condition or (series.value != 0 and not math.isnan(series.value)):
-            # The order of an answer may change from one to the next.
+            # The order of series may change from one answer to the next.
             labels = labels_text(series)
             says, first = says + 1, labels if not says else min(first, labels)
     if says:
@@ -89,7 +89,7 @@ def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -
 
 
 def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Values | Gap:
-    """Take an answer without series for 0 where the query says so, and it is a whole answer."""
+    """Return 0 for a complete answer without series, if the query says so."""
     if isinstance(reading, Values) or reading.kind is not GapKind.EMPTY:
         return reading
     if query.empty_is_zero and not answer.warnings:
@@ -98,14 +98,14 @@ def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Valu
 
 
 def _partial_if_empty(gap: Gap, answer: QueryResult) -> Gap:
-    """Say that the metric's series may be in the missing part of the answer."""
+    """Return a gap for an empty partial answer: the series may be in the missing part."""
     if gap.kind is not GapKind.EMPTY or not answer.warnings:
         return gap
     return _gap(GapKind.PARTIAL, f"{gap.detail}; {_warnings_of(answer)[0].detail}")
 
 
 def _warnings(answer: QueryResult, query: Query) -> tuple[Gap, ...]:
-    """Return the gaps that warnings make in a reading."""
+    """Return the gaps that the warnings of an answer cause in a reading."""
     return () if query.use_partial else _warnings_of(answer)
 
 
@@ -132,7 +132,7 @@ def _milli_or_none(series: Series, query: Query, now: float) -> int | None:
 def _values(
     counted: Sequence[Series], values: Sequence[int], gaps: tuple[Gap, ...], query: Query
 ) -> Values:
-    """Return the ``values`` of series that count, with their sum in units where it is another."""
+    """Return the ``values`` of series that count, with their sum in units if it differs."""
     numbers = [series.value for series in counted]
     nans = sum(map(math.isnan, numbers)) if query.nan_is_zero else 0
     if nans:
@@ -225,7 +225,7 @@ def _object(
 def _one_value(
     series: Sequence[Series], several: str, query: Query, answer: QueryResult, now: float
 ) -> Values | Gap:
-    """Return the value of the only one of some series; ``several`` says that there are more."""
+    """Return the value of the only series; ``several`` is the message if there are more."""
     if len(series) > 1:
         two = f"{labels_text(series[0])} and {labels_text(series[1])}"
         return _gap(GapKind.AMBIGUOUS, f"{several}, and exactly one is needed: {two}")
@@ -297,7 +297,7 @@ class _PodReader:
         return self._summed(chosen.values(), self.now)
 
     def _by_container(self, pod: Pod, series: list[Series]) -> dict[str, list[Series]]:
-        """Return the series of the containers whose requests count, and of the pod itself."""
+        """Return the series of the containers with requests that count, and of the pod itself."""
         names = {each.name for each in pod.requests.counted}
         if self.metric.container is not None:
             names = {self.metric.container}
@@ -309,7 +309,7 @@ class _PodReader:
         return by_container
 
     def _summed(self, several: Iterable[Series], latest: float = math.inf) -> Sample | Gap:
-        """Return the sum of series, as of the oldest of them, at the latest of an instant."""
+        """Return the sum of series, as of the oldest of them, but not after ``latest``."""
         total, oldest = 0, latest
         for series in several:
             milli = _milli_or_none(series, self.query, self.now)
@@ -333,8 +333,8 @@ class _PodReader:
 def _outermost(series: list[Series]) -> Series | None:
     """Return the series of a container's outermost cgroup; None if there are several containers.
 
-    cAdvisor names the path of a cgroup in the label ``id``.  Cgroups within a container's, and the
-    same path as a node sees it that is a container itself, belong to the container.  The kubelet's
+    cAdvisor has the path of a cgroup in the label ``id``. Cgroups within a container's, and the
+    same path seen from a node that is a container itself, belong to the container. The kubelet's
     own series of a container has no path.
     """
     if len(series) == 1:

@@ -1,6 +1,6 @@
 """The HPA's reconcile, stage by stage: zone, pods, metrics, combination, count (semantics 1).
 
-Nothing here knows the extensions of a target.
+Nothing here depends on the extensions of a target.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def with_current(
 ) -> Recommendations:
     """Return the recommendations with the current count: the first, or one for a hole (4.5).
 
-    One that fills a hole must not prevent a scale-up, since the HPA does not have it.
+    One that fills a hole must not prevent a scale-up, since the HPA has no such entry.
     """
     oldest = context.now - max(LONGEST_WINDOW_SECONDS, context.flags.downscale_stabilization)
     kept = [entry for entry in recommendations or () if entry.time >= oldest]
@@ -65,7 +65,7 @@ def with_current(
 
 
 def zone_of(spec: HorizontalPodAutoscalerSpec, current: int, *, is_off: bool) -> Zone:
-    """Return the first zone that matches (semantics 1.2); a target at zero may be off."""
+    """Return the first zone that matches (semantics 1.2); a target at zero may be disabled."""
     if is_off:
         return Zone.DISABLED
     if current > spec.max_replicas:
@@ -74,7 +74,7 @@ def zone_of(spec: HorizontalPodAutoscalerSpec, current: int, *, is_off: bool) ->
 
 
 def without_metrics(context: DecisionContext, zone: Zone, current: int) -> RulesOutcome:
-    """Decide in a zone in which no metric counts."""
+    """Return the result in a zone where no metric counts."""
     spec = context.spec
     if zone is Zone.ABOVE_MAX:
         return RulesOutcome(zone, Outcome.OK, spec.max_replicas, ABOVE_MAX)
@@ -181,7 +181,7 @@ def recorded(
     *,
     only_down: bool = False,
 ) -> Recommendations:
-    """Return the recommendations with one more, which is not stabilized."""
+    """Return the recommendations with one more, before stabilization."""
     after = _stabilized(context, desired, desired, recommendations)[1]
     if not only_down:
         return after

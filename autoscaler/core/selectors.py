@@ -27,7 +27,7 @@ def go_string(selector: LabelSelector | None) -> str:
     )
 
 
-# No repetition gives back what it took, so the time is in proportion to the text.
+# Possessive repetitions do not backtrack, so the time is linear in the length.
 _KEY = r"[A-Za-z0-9][A-Za-z0-9./_-]*+"
 _VALUE = r"[A-Za-z0-9._-]*+"
 _TERM = re.compile(
@@ -39,7 +39,7 @@ _TERM = re.compile(
     rf")\s*+(?:,|$)"
 )
 LONGEST = 64 << 10
-"""Characters of a selector; API servers do not check selectors of custom resources."""
+"""The maximum length in characters; API servers do not check selectors of custom resources."""
 _CACHED_BYTES, _BYTES_OF_A_TERM = 16 << 20, 500
 
 

@@ -1,4 +1,4 @@
-"""The answer to an instant query: an instant vector, or the reason without one."""
+"""The answer to an instant query: an instant vector, or the reason for its absence."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,10 +32,10 @@ class QueryResult:
     _parts: "dict[tuple[tuple[str, str], ...], QueryResult] | None" = field(
         default=None, repr=False, compare=False
     )
-    """By the labels of their series; most answers have no labels, and there are many."""
+    """Series by their labels; most answers have no labels, and there are many answers."""
 
     def only(self, labels: tuple[tuple[str, str], ...]) -> "QueryResult":
-        """Return the answer without the series that lack one of the labels."""
+        """Return the answer with only the series that have all of the labels."""
         if not labels:
             return self
         parts = self._parts

@@ -126,7 +126,7 @@ class MetricIdentifier:
 class _MetricSource:
     """The properties that all metric sources have.
 
-    The ``name`` selects the query: in `resourceQueries` if ``of_resource``, else in `queries`.
+    ``name`` selects the query: in `resourceQueries` if ``of_resource``, else in `queries`.
     """
 
     __slots__ = ()
@@ -252,11 +252,11 @@ class HorizontalPodAutoscalerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The flags of kube-controller-manager that a decision depends on; durations in seconds.
+    """Flags of kube-controller-manager that decisions depend on (durations: seconds), and ours.
 
-    And ours: after ``hold_after_reversals`` of our writes nothing is written for a while (semantics
-    7.5); 0 means never to hold.  With ``keep_above_target`` a Value metric above its target
-    proposes at least the current count (6.18).
+    After ``hold_after_reversals`` reversals of our writes nothing is written for a while (semantics
+    7.5); 0 disables this. With ``keep_above_target`` a Value metric above its target proposes at
+    least the current count (6.18).
     """
 
     tolerance: float = 0.1

@@ -1,4 +1,4 @@
-"""What an HPA reports of itself: conditions, events and reasons (semantics 1.6, 1.7)."""
+"""The status that an HPA reports: conditions, events and reasons (semantics 1.6, 1.7)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ ABLE_TO_SCALE = "AbleToScale"
 SCALING_ACTIVE = "ScalingActive"
 SCALING_LIMITED = "ScalingLimited"
 FALLBACK = "Fallback"
-"""No condition of the HPA: whether a fallback proposes for a metric (semantics 8.4)."""
+"""Not a condition of the HPA: whether a fallback proposes for a metric (semantics 8.4)."""
 
 SCALING_PAUSED = "Paused"
-"""The reason of ScalingActive=False in a pause of everything."""
+"""The reason of ScalingActive=False while everything is paused."""
 SCALE_DOWN_PAUSED, SCALE_UP_PAUSED = "ScaleDownPaused", "ScaleUpPaused"
 MIN_REPLICAS_UNKNOWN = "MinReplicasUnknown"
 SCALE_DOWN_BREAKER = "ScaleDownBreaker"
 SCALE_DOWN_HELD = "ScaleDownHeld"
-"""By `holdScaleDownQuery`."""
+"""The reason of a hold by `holdScaleDownQuery`."""
 OWN_LIMITS = frozenset(
     {
         *(SCALE_DOWN_PAUSED, SCALE_UP_PAUSED, MIN_REPLICAS_UNKNOWN),
@@ -42,19 +42,19 @@ OWN_LIMITS = frozenset(
 )
 """Reasons of ScalingLimited that the HPA does not have."""
 OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
-"""The reasons of any condition that the HPA does not have."""
+"""The reasons of all conditions that the HPA does not have."""
 INVALID_ANNOTATION = "InvalidAnnotation"
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
 Conditions = tuple[Condition, ...]
-# In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
+# In Python 3.11, looking up a member of an Enum takes as long as creating a record.
 _TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 
 
 class StatusRecorder:
-    """Records the conditions and events of one decision, which is taken at ``now``.
+    """Records the conditions and events of one decision, taken at ``now``.
 
-    ``before`` are the conditions from before the decision, by default the ``conditions``.
+    ``before`` are the conditions before the decision, by default ``conditions``.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class StatusRecorder:
 
     @property
     def conditions(self) -> Conditions:
-        """The conditions as they are now; each keeps its place, and new ones come last."""
+        """The current conditions, in order; new ones are last."""
         return tuple(self._conditions.values())
 
     def is_true(self, type_: str) -> bool:
@@ -87,11 +87,11 @@ class StatusRecorder:
         self._set(type_, _FALSE, reason, message, self._conditions.get(type_))
 
     def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
-        """Replace a condition of this sync; it keeps the age of the last sync's condition."""
+        """Replace a condition of this sync; it keeps its previous transition time."""
         self._set(type_, status, reason, message, self._before.get(type_))
 
     def end_own_reasons(self) -> None:
-        """Set those conditions back whose reason is not the HPA's and that this sync left alone."""
+        """Reset conditions with a reason of this project that this sync did not set again."""
         for condition in self._before.values():
             if condition.reason not in OWN_REASONS or condition.type in self._set_types:
                 continue
@@ -111,7 +111,7 @@ class StatusRecorder:
     def _set(
         self, type_: str, status: ConditionStatus, reason: str, message: str, old: Condition | None
     ) -> None:
-        """Set a condition; it is as old as the ``old`` one if that has the same status."""
+        """Set a condition; the transition time stays if ``old`` has the same status."""
         self._set_types.add(type_)
         since = self._now if old is None or old.status is not status else old.last_transition
         before = self._before.get(type_)
@@ -131,9 +131,10 @@ class StatusRecorder:
 @quick
 @dataclass(frozen=True, slots=True)
 class DecisionContext:
-    """What all stages of one decision are given; ``spec`` has the bounds in force.
+    """The parameters of all stages of one decision; ``spec`` has the bounds in force.
 
-    Ages are taken at ``now``, and the history records the sync as of ``stamp``, in Unix seconds.
+    Ages are measured at ``now``; the history records the sync with ``stamp``. Both are Unix
+    seconds.
     """
 
     spec: HorizontalPodAutoscalerSpec
@@ -178,7 +179,7 @@ def _winner_name(metric: MetricSpec) -> str:
 
 
 def keys_in(observation: Observation, metrics: Sequence[MetricSpec]) -> Sequence[str]:
-    """Return the key of each metric in the history; its name where no key is observed."""
+    """Return the key of each metric in the history; its name if no key is observed."""
     return observation.metric_keys or tuple(
         f"{metric.type} {winner_name(metric)} {metric.container or ''}".rstrip()
         for metric in metrics

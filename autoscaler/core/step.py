@@ -1,4 +1,4 @@
-"""One sync of one target without its reads and writes: the order of all that is pure in it.
+"""One sync of one target without its reads and writes: the order of its pure steps.
 
     absence -> instants -> readings -> windows         `inputs_of`
     decision                                           `step_of`
@@ -6,8 +6,8 @@
     intent                                             `Step.intended`
     settlement                                         `Step.settled`
 
-Whoever syncs, plans, plays a scenario or computes a decision again takes these steps, and waits
-between them for what is its own.  Every instant is an argument, in Unix seconds.
+A sync, a plan, a scenario and a recomputed decision all take these steps, with reads and writes of
+their own between them.  Every instant is an argument, in Unix seconds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ _EARLIEST_SECONDS = 1.0
 
 
 class SyncTimes(NamedTuple):
-    """When a target's sync was ``due``, has ``begun``, and is decided, all by one clock."""
+    """When a target's sync was ``due``, when it began, and when it decides, by one clock."""
 
     due: float
     begun: float
@@ -44,13 +44,13 @@ class SyncTimes(NamedTuple):
 
 
 def instants_of(due: float, now: float, period: float) -> tuple[float, float]:
-    """Return the stamp of a sync that was ``due``, decided ``now``, and the ages' instant (7.1).
+    """Return the stamp of a sync, and the instant at which ages are measured (7.1).
 
-    The HPA waits one period after each reconcile, so that every age is a little more than a whole
-    number of periods.  Syncs here are due on a grid and begin with some jitter: by the clock, a
-    policy or window of whole periods would last one sync too long each second time.  So a sync that
-    is late by at most a tenth of the ``period``, or 0.25 s, is recorded as of ``due`` and never
-    decided before that.  A later one is recorded as of its own instant minus that allowance.
+    The HPA waits one period after each reconcile, so every age is a little more than a whole number
+    of periods. Syncs here are due on a grid and start with some jitter: by the clock, every second
+    policy or window of whole periods would last one sync too long. So a sync that is late by at
+    most a tenth of the ``period``, or 0.25 s, is recorded with ``due``, and never decided before
+    that. A later one is recorded with ``now`` minus that allowance.
     """
     if due > now + _EARLIEST_SECONDS:
         due = now  # not jitter: the clock was set
@@ -68,7 +68,7 @@ def inputs_of(
 ) -> Inputs:
     """Return the inputs of a decision: the observation, and the history after an absence.
 
-    ``seen`` has everything but the answers to the target's queries, which are added here.
+    ``seen`` is the observation without the answers to the target's queries, which are added here.
     """
     absent = 0.0 if seen.last_sync is None else times.begun - seen.last_sync
     previous = after_absence(target, history, absent, times.begun)
@@ -103,7 +103,7 @@ def inputs_of(
 @quick
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A target's sync so far, with the ``history`` for the next one, and any write."""
+    """The state of a target's sync: the ``history`` for the next sync, and the write, if any."""
 
     rules: Rules
     inputs: Inputs
@@ -113,12 +113,12 @@ class Step:
 
     @property
     def result(self) -> SyncResult:
-        """What is reported of it."""
+        """The result to report."""
         target, flags = self.rules.target, self.rules.flags
         return SyncResult(target, self.decision, self.write, given=self.inputs, flags=flags)
 
     def held_back(self, holds: Mapping[str, float]) -> "Step":
-        """Return the step as breakers leave it; the longest of ``holds`` counts (8.7)."""
+        """Return the step after breakers; of several ``holds`` the longest counts (8.7)."""
         servers = {query.server for query in self.rules.target.count_queries} & holds.keys()
         if not servers or not goes_down(self.decision):
             return self
@@ -129,16 +129,16 @@ class Step:
         return changed(self, decision=decision, history=history)
 
     def held_as(self, decision: Decision) -> "Step":
-        """Return the step as the breaker leaves it that held another decision, if one did."""
+        """Return the step with the breaker that held another decision, if one did."""
         hold = decision.breaker
         return self if hold is None else self.held_back({hold.server: hold.until})
 
     def intended(self) -> History:
-        """Return the history to be kept before the write is sent: it has the write as pending."""
+        """Return the history to store before the write is sent: the write is pending in it."""
         return intend(self.decision, self.history)
 
     def settled(self, write: WriteOutcome) -> "Step":
-        """Return the step after the outcome of the write, be it one that was left out."""
+        """Return the step after the outcome of the write, which may have been omitted."""
         spec, previous, earlier = self.rules.target.spec, self.inputs.history, self.history.pending
         decision, history = settle_write(
             spec, self.decision, write, self.intended(), previous, earlier
@@ -147,7 +147,7 @@ class Step:
 
 
 def step_of(rules: Rules, inputs: Inputs) -> Step:
-    """Decide; what follows from breakers and the write is to come."""
+    """Decide; the breakers and the write follow."""
     spec, extensions = rules.target.spec, rules.target.extensions
     seen, before, now, stamp = inputs.observation, inputs.history, inputs.now, inputs.stamp
     decision, history = decide(spec, rules.flags, seen, before, now, stamp, extensions)
@@ -155,6 +155,6 @@ def step_of(rules: Rules, inputs: Inputs) -> Step:
 
 
 def recompute(result: SyncResult) -> Decision:
-    """Decide again from what a result was made from; also what followed from hold and write."""
+    """Decide again from the inputs of a result, and apply its hold and the outcome of its write."""
     step = step_of(result.rules, result.inputs).held_as(result.decision)
     return step.decision if result.write is None else step.settled(result.write).decision

@@ -1,7 +1,7 @@
 """One decided sync of a target: the inputs, the decision and the outcome of the write.
 
-It is what a sync reports, what is logged and shown of it, and what the record keeps of a change.
-From what it was decided from it can be decided again (`step.recompute`), to the same result.
+A sync reports it, logs and pages show it, and the record stores it for each change.
+`step.recompute` computes the same result again from the inputs.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from autoscaler.core.writes import WriteOutcome
 @quick
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What `decide` takes; ``history`` is from before the decision.  Instants are Unix seconds."""
+    """The arguments of `decide`; ``history`` is from before the decision. Unix seconds."""
 
     observation: Observation
     history: History
@@ -29,7 +29,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a decision follows and what the configuration sets: seldom another one."""
+    """The inputs of a decision that come from the configuration and seldom change."""
 
     target: Target
     flags: Flags
@@ -37,10 +37,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """One target at one sync: the decision as after the write, and what became of the write.
+    """One target at one sync: the decision and the outcome of the write.
 
-    ``write`` is None without a write.  ``given`` are the inputs of the decision; they are
-    large, so caches of all targets leave them out.
+    ``write`` is None without a write. ``given`` are the inputs of the decision; they are large, so
+    caches of all targets omit them.
     """
 
     target: Target
@@ -51,7 +51,7 @@ class SyncResult:
     _classified: Classification | None = field(default=None, init=False, compare=False, repr=False)
 
     def classified(self) -> Classification:
-        """Return its state, the cause of that, and its marks; they are worked out once."""
+        """Return the state, its cause and the marks; computed once."""
         known = self._classified
         if known is None:
             known = classify(self.decision, self.write)
@@ -60,12 +60,12 @@ class SyncResult:
 
     @property
     def inputs(self) -> Inputs:
-        """What was decided from; raises LookupError where it was left out."""
+        """The inputs of the decision; raises LookupError if they were omitted."""
         if self.given is None:
             raise LookupError(f"it is not kept what {self.target.key} was decided from")
         return self.given
 
     @property
     def rules(self) -> Rules:
-        """What it follows that the configuration sets."""
+        """The inputs that come from the configuration."""
         return Rules(self.target, self.flags)

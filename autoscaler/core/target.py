@@ -19,7 +19,7 @@ class SeriesLabels:
 
 
 class QueryKey(NamedTuple):
-    """Which request a query shares with others: the server that is asked, and the PromQL."""
+    """What identifies a request: the server, and the PromQL. Equal keys share one request."""
 
     server: str
     """Empty for the default one."""
@@ -28,7 +28,7 @@ class QueryKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """PromQL, and how its answer is read; those with the same server and PromQL share a request."""
+    """PromQL, and how its answer is read; equal server and PromQL share a request."""
 
     promql: str
     window: float = 60.0
@@ -39,7 +39,8 @@ class Query:
     range_seconds: float = 0.0
     """The longest range of the PromQL in seconds; 0 without one."""
     assumes_range: bool = False
-    """Whether a part of that is assumed, since the PromQL is not understood and nothing says it."""
+    """Whether a part of the range is assumed, because the PromQL is not understood and no key sets
+    it."""
     server: str = ""
     """The name of the Prometheus server that is asked; empty for the default one."""
     empty_is_zero: bool = False
@@ -47,11 +48,11 @@ class Query:
     nan_is_zero: bool = False
     """Whether NaN is 0, and not missing data."""
     use_partial: bool = False
-    """Whether a reading that may understate may scale down all the same."""
+    """Whether a reading that may be too low may still scale down."""
     series_labels: tuple[tuple[str, str], ...] = ()
     """The labels of the target's cluster that series must have, sorted by name."""
     cluster_labels: tuple[str, ...] = ()
-    """The names of the labels of clusters; series of an External metric agree in each."""
+    """The names of the labels of clusters; all series of an External metric must agree in each."""
 
     key: QueryKey = field(init=False, compare=False, repr=False)
 
@@ -59,11 +60,11 @@ class Query:
         object.__setattr__(self, "key", QueryKey(self.server, self.promql))
 
 
-_KEY_BYTES = 8  # enough to tell the metrics of one target apart
+_KEY_BYTES = 8  # Long enough to distinguish the metrics of one target.
 
 
 def metric_key(metric: MetricSpec, query: Query) -> str:
-    """Return a digest of what is asked for a metric, and of how the answer is read."""
+    """Return a digest of a metric's query, and of how its answer is read."""
     ref, labels = metric.described_object, query.labels
     selector = metric.selector or LabelSelector()
     described = ref and (ref.group, ref.kind, ref.name)
@@ -81,10 +82,10 @@ def metric_key(metric: MetricSpec, query: Query) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HoldQuery:
-    """The query of `holdScaleDownQuery`, which holds by each series that says so (semantics 8.9).
+    """The query of `holdScaleDownQuery`: each series that is not 0 holds (semantics 8.9).
 
-    Of its answer the series that match the ``selector`` count.  ``condition`` is set if the PromQL
-    is a comparison, which returns what it is true for: there the value says nothing.
+    Only series that match the ``selector`` count. ``condition`` is set if the PromQL is a
+    comparison, which returns only series for which it is true, so that their values do not matter.
     """
 
     query: Query
@@ -104,7 +105,7 @@ class TargetName(NamedTuple):
 
     @classmethod
     def parse(cls, key: str) -> "TargetName":
-        """Take a key apart; of another text the last part is the name, and others are empty."""
+        """Split a key into its parts; missing parts are empty, and the last one is the name."""
         *front, namespace, kind, name = ("", "", "", *key.split("/", 3))[-4:]
         return cls("".join(front), namespace, kind, name)
 
@@ -116,7 +117,7 @@ class TargetName(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The key without its kind, which is seldom needed to tell targets apart."""
+        """The key without its kind, which is seldom needed to distinguish targets."""
         own = f"{self.namespace}/{self.name}"
         return f"{self.cluster}/{own}" if self.cluster else own
 
@@ -134,29 +135,29 @@ class Target:
     min_replicas_query: Query | None = None
     max_replicas_query: Query | None = None
     hold: HoldQuery | None = None
-    """What keeps it from going down while it says so; None if nothing is asked."""
+    """The query that prevents scale-downs; None without one."""
     cluster: str = ""
     """The name of its cluster; empty where the configuration names none."""
 
     key: str = field(init=False, compare=False)
-    """The identity (`TargetName`), of all clusters together."""
+    """The identity (`TargetName`), unique in all clusters."""
     count_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
     """The queries of the metrics and of the bounds."""
     all_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
     """The queries of the metrics, of the bounds and of the hold."""
     metric_keys: tuple[str, ...] = field(init=False, compare=False, repr=False)
-    """What names each metric in the history (`metric_key`)."""
+    """The key of each metric in the history (`metric_key`)."""
     ranges: tuple[float, ...] = field(init=False, compare=False, repr=False)
     """`Query.range_seconds` of each metric."""
 
     @property
     def in_shadow(self) -> bool:
-        """Whether it is decided and never written."""
+        """Whether decisions are made and never written."""
         return self.extensions.mode is Mode.SHADOW
 
     @property
     def place(self) -> tuple[str, str]:
-        """Its cluster and namespace, in which names of objects are of one each."""
+        """The cluster and namespace; within both, a name identifies one object of a kind."""
         return self.cluster, self.namespace
 
     def __post_init__(self) -> None:

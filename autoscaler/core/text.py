@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from math import ceil
 
 _READ_AHEAD = 2
-"""How many times the limit is read: a longer text costs no more."""
+"""The multiple of the limit that is read: a longer text costs no more."""
 _CUT = "…"
 _WHITESPACE = frozenset("\t\n\v\f\r ")
 # Unicode classes these as letters or marks, but they are not visible.
@@ -32,7 +32,7 @@ def printable(text: str, limit: int = 200) -> str:
 
 
 def visible(line: str, limit: int) -> str:
-    """Return a line of at most ``limit`` characters as `printable` does, with all of its blanks."""
+    """Return one line of at most ``limit`` characters as `printable` does, spaces unchanged."""
     start = line[: limit + 1]
     shown = start if start.isascii() and start.isprintable() else "".join(map(_escaped, start))
     return shown if len(shown) <= limit else shown[: limit - len(_CUT)] + _CUT
@@ -64,7 +64,7 @@ def rfc3339(time: float) -> str:
 
 
 def rfc3339_milli(time: float) -> str:
-    """Format a Unix time to the millisecond not before it: what began with it has begun then."""
+    """Format a Unix time to the millisecond, rounded up: what began at it is never before it."""
     seconds, milli = divmod(ceil(min(max(0.0, time), _LATEST) * 1000 - 1e-3), 1000)
     text = rfc3339(seconds)
     return f"{text[:-1]}.{milli:03d}Z" if milli else text
@@ -80,7 +80,7 @@ def instant_of(text: str) -> float | None:
 
 
 def duration(seconds: float) -> str:
-    """Write how long something lasted, in its two largest units: "1 h 5 min"."""
+    """Format a duration in its two largest units: "1 h 5 min"."""
     whole = max(0, round(seconds))
     for unit, size, smaller, part in (
         ("d", 86400, "h", 3600),

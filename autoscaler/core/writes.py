@@ -1,7 +1,7 @@
 """Writes of the scale: recorded before they are sent, and settled by their outcome.
 
-After a time-out or a crash, the next read of the scale shows whether a recorded write was applied
-(semantics 7.7).  One that was becomes conditions, events and scale events (semantics 1.5, 4.4).
+After a timeout or a crash, the next read of the scale shows whether a recorded write was applied
+(semantics 7.7). An applied write becomes conditions, events and scale events (semantics 1.5, 4.4).
 """
 
 from dataclasses import dataclass, replace
@@ -17,19 +17,19 @@ from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext, StatusRecorde
 from autoscaler.core.text import printable
 
 FIELD_MANAGER = "autoscaler"
-"""The manager of our writes in an object's managedFields."""
+"""The field manager of this daemon's writes in an object's managedFields."""
 
 AFTER_DUE_SECONDS = 0.001
 """The least time from a sync's stamp to its decision: more than the error of a double."""
 
 
 class SkippedWriteReason(StrEnum):
-    """Why a write was left out on purpose."""
+    """Why a write was omitted on purpose."""
 
     PLANNED = "planned"
     """`autoscaler plan` writes nothing."""
     NOT_LEADING = "not leading"
-    """Another process leads, and writes."""
+    """Another process is the leader, and writes."""
     SHADOW = "shadow"
     """The target is in shadow (`Decision.in_shadow`)."""
 
@@ -47,23 +47,23 @@ class WriteConflict:
 
     scale: Scale
     uncertain: bool = False
-    """Whether our own request may have been applied before it."""
+    """Whether our own request may have been applied before that."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFailure:
-    """Nothing was written, or it is not known whether; the message is for the operator."""
+    """Nothing was written, or the outcome is unknown; the message is for the operator."""
 
     message: str
     unknown: bool = False
-    """Whether the request may have been applied all the same."""
+    """Whether the request may still have been applied."""
     resource_version: str = ""
-    """The version that it was to replace, if that is another than the decision's."""
+    """The version that it was meant to replace, if not the decision's."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedWrite:
-    """The write was left out on purpose."""
+    """The write was omitted on purpose."""
 
     reason: SkippedWriteReason
 
@@ -77,7 +77,7 @@ WriteOutcome = AcceptedWrite | WriteConflict | WriteFailure | SkippedWrite
 def intend(decision: Decision, history: History) -> History:
     """Record the write that the decision asks for as pending, before it is sent.
 
-    One that is pending already replaces the same version, so that either may land.
+    A write that is already pending replaces the same version, so either may succeed.
     """
     scale, pending, after = decision.scale, history.pending, decision.desired
     if not isinstance(scale, Scale):
@@ -92,29 +92,29 @@ def intend(decision: Decision, history: History) -> History:
 
 
 def resolve(context: DecisionContext, history: History, scale: Scale) -> History:
-    """Settle a pending write, whose outcome was not known, by the scale as it is now.
+    """Settle a pending write with an unknown outcome, by the scale as it is now.
 
-    While the object has the version that the write was to replace, the write may still arrive.
-    Otherwise it landed before this read, or never will.  If another instance may have written
-    too, `note_changes` counts what either of them did.
+    While the object has the version that the write was meant to replace, the write may still
+    arrive. Otherwise it was applied before this read, or never will be. If another instance may
+    have written too, `note_changes` counts the sum of both changes.
     """
     pending, count, now = history.pending, scale.spec_replicas, context.now
     if pending is None or scale.resource_version == pending.resource_version:
         return history
     if context.observation.sole_writer:
-        # It may be somebody else's if it is not known who set the count.
+        # It may be another client's if it is unknown who set the count.
         earliest = {FIELD_MANAGER: pending.time, "": UNKNOWN}.get(scale.replicas_by)
         if earliest is not None and count in {pending.after, *pending.others}:
             before, stamp = pending.before, context.stamp
             return applied(context.spec, history, before, count, stamp, earliest, now)
         if spec_changes(history, scale) not in {0, 1}:
-            # It may have landed before others changed the count.
+            # It may have been applied before another client changed the count.
             history = changed(history, unseen=now)
     return changed(history, pending=None)
 
 
 def spec_changes(history: History, scale: Scale) -> int | None:
-    """Return how often the object's spec was changed since the last read; None if unknown."""
+    """Return how often the object's spec has changed since the last read; None if unknown."""
     known = history.contention.generation
     return scale.generation - known if 0 < known <= scale.generation else None
 
@@ -132,7 +132,7 @@ def settle_write(
 ) -> tuple[Decision, History]:
     """Return the decision and the history, which has this write as pending, after its outcome.
 
-    ``previous`` is from before the decision, ``earlier`` a write that may still be applied.
+    ``previous`` is the history before the decision, ``earlier`` a write that may still be applied.
     """
     if isinstance(write, AcceptedWrite):
         return settle(spec, decision, history)
@@ -199,8 +199,8 @@ def applied(
 ) -> History:
     """Record that our write changed the replicas from ``before`` to ``after`` at ``time``.
 
-    If another instance of the autoscaler wrote, it did so between ``earliest`` and ``time``.  Ages
-    of earlier events are taken at ``now``, by default at ``time``.
+    If another instance of the autoscaler wrote, it did so between ``earliest`` and ``time``. Ages
+    of earlier events are measured at ``now``, by default ``time``.
     """
     ups, downs = history.scale_ups, history.scale_downs
     event = ScaleEvent(abs(after - before), time, earliest=earliest)
