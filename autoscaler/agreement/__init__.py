@@ -1,1 +1,1 @@
-"""Whether the counts of an HPA and of a target in shadow are the same, and where not."""
+"""Whether the counts of an HPA and of a target in shadow are equal, and where they differ."""

@@ -1,7 +1,7 @@
-"""How a target in shadow and the HPA that controls its workload agree (semantics 8.11).
+"""Compares a target in shadow with the HPA that controls its workload (semantics 8.11).
 
-Both counts are steps over time.  A time between two instants at which one of them may have changed
-is judged one period later, when the next sync of each is known.
+Both counts are step functions of time. An interval in which one of them may have changed is
+classified one period later, when the next sync of each is known.
 """
 
 from bisect import bisect_right
@@ -29,32 +29,32 @@ from autoscaler.rendering.hpa import inactive_text, undecided_text
 HPA_PERIOD_SECONDS = 15.0
 """The HPA's sync period, unless its controller's flag says otherwise."""
 _SLACK_SECONDS = 1.5
-"""How much later than its period an HPA may be, since it waits that long after each reconcile."""
+"""An HPA's delay beyond its period, since it waits that long after each reconcile."""
 _ROUNDED_PERCENT, _ROUNDED_MILLI = 1, 3
-"""How much of a value is lost in rounding, here and there."""
+"""The part of a value that is lost in rounding, in either autoscaler."""
 _LEAST_PART = 0.01
-"""Readings that are closer, as a part of the value, do not differ."""
+"""Readings that differ by less, as a part of the value, count as equal."""
 _CALM_SECONDS = 60.0
-"""While nothing changes, time is judged in pieces of this length."""
+"""While nothing changes, time is classified in intervals of this length."""
 
 _TIME = attrgetter("time")
 
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """One of our syncs; ``why`` is the reason if its count cannot be compared."""
+    """One sync of the target; ``why`` is the reason if its count cannot be compared."""
 
     time: float
     current: int | None
     desired: int
     values: tuple[int | None, ...] = ()
     totals: tuple[int | None, ...] = ()
-    """The same of all replicas together, where a value is of one."""
+    """The sum over all replicas, where the value is per replica."""
     why: str = ""
 
     @property
     def counts(self) -> tuple[object, ...]:
-        """All but the time and the values."""
+        """Everything but the time and the values."""
         return self.current, self.desired, self.why
 
 
@@ -62,7 +62,7 @@ _Step = TypeVar("_Step", _Point, HpaStatus)
 
 
 class HpaComparison:
-    """One target and its HPA: takes each sync, and returns the stretches that it makes known."""
+    """Compares one target with its HPA: takes each sync, returns the completed intervals."""
 
     def __init__(self) -> None:
         self._points: list[_Point] = []
@@ -74,11 +74,11 @@ class HpaComparison:
         self._counterpart = Counterpart()
 
     def add(self, result: SyncResult) -> list[AgreementInterval]:
-        """Take a sync; return what became known by it, in order."""
+        """Take a sync; return the intervals that it completes, in order."""
         now, target = result.decision.stamp, result.target
         found: list[AgreementInterval] = []
         last = self._points[-1].time if self._points else None
-        if last is None or now <= last:  # the clock was set back: nothing is in order
+        if last is None or now <= last:  # The clock was set back: instants are no longer in order.
             self._restart(now)
         elif now - last > (GAP_PERIODS + 0.5) * target.sync_period:
             why = "nothing was decided here for more than three periods"
@@ -89,7 +89,7 @@ class HpaComparison:
         return [*found, *self._judge_until(now - self._around)]
 
     def rest(self) -> list[AgreementInterval]:
-        """Return what is known and not returned yet, at the end of the comparison."""
+        """Return the remaining intervals, at the end of the comparison."""
         if not self._points:
             return []
         return self._judge_until(self._points[-1].time - self._around, at_once=True)
@@ -99,7 +99,7 @@ class HpaComparison:
         self._began = self._judged = now
 
     def _note_hpa(self, result: SyncResult, now: float) -> None:
-        """Add the statuses that are new; compare both configurations again if one has changed."""
+        """Add new statuses; compare both configurations again if one of them has changed."""
         hpa, target, before = result.decision.hpa, result.target, self._hpa
         name = None if hpa is None else hpa.name
         theirs = None if hpa is None else hpa.spec
@@ -114,7 +114,7 @@ class HpaComparison:
         self._hpa, self._target = hpa, target
         last = self._statuses[-1].time if self._statuses else float("-inf")
         for status in () if hpa is None else hpa.statuses:
-            # One that was received before the clock was set back is not from the future.
+            # A status that was received before the clock was set back is not from the future.
             if min(status.time, now) > last:
                 self._statuses.append(replace(status, time=min(status.time, now)))
 
@@ -145,7 +145,7 @@ class HpaComparison:
         return not is_new and len({point.counts for point in self._points}) == 1
 
     def _stretch(self, begin: float, end: float) -> AgreementInterval:
-        """Judge a time in which both counts stay."""
+        """Classify an interval in which neither count changes."""
         point = self._points[_first(self._points, begin)]
         known = bisect_right(self._statuses, begin, key=_TIME)
         status = self._statuses[known - 1] if known else None
@@ -169,12 +169,12 @@ class HpaComparison:
         return AgreementInterval(begin, end, Agreement.DIFFERENT, ours, theirs, fields, readings)
 
     def _near(self, steps: Sequence[_Step], instant: float) -> Sequence[_Step]:
-        """Return the steps from the one before an instant to the next one, within one period."""
+        """Return the steps from the last before an instant to the next one, within one period."""
         last = bisect_right(steps, instant + self._around, key=_TIME)
         return steps[_first(steps, instant - self._around) : last]
 
     def _why_not(self, point: _Point, status: HpaStatus | None, now: float) -> str:
-        """Return the reason why the counts cannot be compared; empty if they can."""
+        """Return why the counts cannot be compared; empty if they can."""
         if self._hpa is None:
             return "no HorizontalPodAutoscaler of it is known"
         if status is None:
@@ -190,7 +190,7 @@ class HpaComparison:
     def _readings(
         self, near: Sequence[_Point], point: _Point, status: HpaStatus
     ) -> Iterator[DifferingReading]:
-        """Yield the metrics whose HPA value matches none of our readings of the last period."""
+        """Yield the metrics whose HPA value is not among the readings of the last period."""
         metrics = () if self._target is None else self._target.spec.metrics
         columns = (
             metrics,
@@ -213,7 +213,7 @@ class HpaComparison:
 
 
 def _first(steps: Sequence[_Step], instant: float) -> int:
-    """Return the index of the step that is in force at an instant; 0 where none is yet."""
+    """Return the index of the step in force at an instant; 0 before the first."""
     return max(0, bisect_right(steps, instant, key=_TIME) - 1)
 
 
@@ -243,13 +243,13 @@ def _point(result: SyncResult) -> _Point:
 
 
 def _total(metric: MetricSpec, value: int, replicas: int) -> int:
-    """Return a value that is of one replica for all of them."""
+    """Return the sum over all replicas of a value per replica."""
     of_one = metric.of_pods or metric.target.average_value is not None
     return value * (replicas or 1) if of_one else value
 
 
 def _without_value(metrics: Sequence[MetricSpec], values: Sequence[int | None], where: str) -> str:
-    """Name the metrics that have no value; empty where all have one."""
+    """Return the names of the metrics without a value; empty if all have one."""
     names = [
         name_of(metric) for metric, value in zip(metrics, values, strict=False) if value is None
     ]

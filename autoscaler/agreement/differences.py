@@ -1,4 +1,4 @@
-"""How a target differs from the HorizontalPodAutoscaler that controls its workload."""
+"""The differences between a target and the HorizontalPodAutoscaler that controls its workload."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,15 +28,15 @@ USUAL_BEHAVIOR = Behavior(
     ScalingRules(0, SelectPolicy.MAX, (ScalingPolicy(PolicyType.PODS, 4, 15), _ANY_CHANGE)),
     ScalingRules(None, SelectPolicy.MAX, (_ANY_CHANGE,)),
 )
-"""What the API server fills in where `behavior` is set and empty (semantics 5)."""
+"""The defaults of the API server where `behavior` is set and empty (semantics 5)."""
 
 
 OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
-"""The keys of a target that a HorizontalPodAutoscaler has too."""
+"""The keys of a target that a HorizontalPodAutoscaler also has."""
 
 
 class Counterpart(NamedTuple):
-    """The match of a target and an HPA: for each metric its index in the HPA, and differences.
+    """A match of a target and an HPA: the index of each metric in the HPA, and the differences.
 
     An index is None if the HPA lacks the metric.
     """
@@ -48,7 +48,7 @@ class Counterpart(NamedTuple):
 def counterpart_of(
     target: Target, flags: Flags, theirs: HorizontalPodAutoscalerSpec | None
 ) -> Counterpart:
-    """Match the metrics of an HPA with a target's, and compare the rest; None is not known."""
+    """Match the metrics of an HPA with the target's, and compare the rest; None if unknown."""
     ours = target.spec
     if theirs is None:
         return Counterpart((None,) * len(ours.metrics))
@@ -77,7 +77,7 @@ def _bounds(spec: HorizontalPodAutoscalerSpec) -> Parts:
 
 
 def _matched(ours: Sequence[MetricSpec], theirs: Sequence[MetricSpec]) -> tuple[int | None, ...]:
-    """Match metrics by what they measure; the rest, such as KEDA's own names, by type and order."""
+    """Match metrics by what they measure; others, such as KEDA's, by type and order."""
     matched: list[int | None] = [None] * len(ours)
     for identity in (_measured, _type):
         free = {index: identity(spec) for index, spec in enumerate(theirs) if index not in matched}
@@ -95,7 +95,7 @@ def _type(metric: MetricSpec) -> str:
 
 
 def _measured(metric: MetricSpec) -> tuple[object, ...]:
-    """Return what is measured, whatever the target is."""
+    """Return what a metric measures, without its target value."""
     ref, selector = metric.described_object, metric.selector or LabelSelector()
     described = ref and (ref.group, ref.kind, ref.name)
     requirements = sorted(
@@ -110,7 +110,7 @@ def _measured(metric: MetricSpec) -> tuple[object, ...]:
 def _metrics(
     ours: Sequence[MetricSpec], theirs: Sequence[MetricSpec], matched: Sequence[int | None]
 ) -> tuple[list[object], list[object]]:
-    """Return the targets of metrics that both have, and the names of the others, in our order."""
+    """Return the targets of common metrics, and the names of all others, in the target's order."""
     here: list[object] = []
     there: list[object] = []
     for metric, found in zip(ours, matched, strict=True):
@@ -134,7 +134,7 @@ def _target_of(metric: MetricSpec) -> Parts:
 def _behaviors(
     ours: HorizontalPodAutoscalerSpec, theirs: HorizontalPodAutoscalerSpec, flags: Flags
 ) -> tuple[object, object]:
-    """Return both behaviors as they take effect; one that is not set has the usual rules."""
+    """Return both behaviors with the defaults filled in."""
     behaviors = (ours.behavior, theirs.behavior)
     if behaviors == (None, None):
         return None, None

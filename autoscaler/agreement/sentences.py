@@ -1,4 +1,4 @@
-"""How a target in shadow agrees with the HPA of its workload, in words and as an answer."""
+"""The agreement of a target in shadow with its HPA, as sentences and as an answer of the API."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -21,15 +21,13 @@ READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
 """The verdicts on a target before `adopt`."""
 _LEAST_SHARE = 0.001
 READY_SHARE = 0.95
-"""The least agreement of a target that is ready.
-
-Equal autoscalers whose load changes their count at every sync may be different for longer than
-one percent of the time: each reads at its own instants.
-"""
+"""The least agreement of a target that is ready. Equal autoscalers whose load changes their count
+at every sync may differ for more than one percent of the time, since each reads at its own
+instants."""
 READY_SECONDS = 3600.0
-"""How long a target must have been compared before it is ready."""
+"""How long a target must have been compared before it is ready, in seconds."""
 AGREEMENT_SECONDS = 7 * 86400.0
-"""How much of the past is shown by default."""
+"""How much of the past is shown by default, in seconds."""
 _MOST_SHOWN = 100
 
 AGREEMENT_WORDS: Mapping[str, str] = {
@@ -46,7 +44,7 @@ _COMPARED = (*_AGREEING, Agreement.DIFFERENT)
 
 
 def disagreement(stretch: AgreementInterval) -> answers.Disagreement:
-    """Return a stretch as an answer."""
+    """Return an interval as an answer."""
     fields = other_fields(stretch.fields)
     texts = [*map(field_text, fields), *map(_reading_text, stretch.readings)]
     return answers.Disagreement(
@@ -61,7 +59,7 @@ def disagreement(stretch: AgreementInterval) -> answers.Disagreement:
 
 
 def other_fields(changes: Sequence[FieldChange]) -> tuple[answers.FieldDifference, ...]:
-    """Return fields that differ as answers."""
+    """Return the fields that differ, as answers."""
     return tuple(
         answers.FieldDifference(
             field=change.path, ours=change.before or "not set", theirs=change.after or "not set"
@@ -71,7 +69,7 @@ def other_fields(changes: Sequence[FieldChange]) -> tuple[answers.FieldDifferenc
 
 
 def field_text(field: answers.FieldDifference) -> str:
-    """Say how a field differs: `maxReplicas is 50 here and 10 there`."""
+    """Return the text for a field that differs: `maxReplicas is 50 here and 10 there`."""
     return f"{field.field} is {field.ours} here and {field.theirs} there"
 
 
@@ -111,9 +109,10 @@ def kept_of(
     now: float,
     limit: int = _MOST_SHOWN,
 ) -> Mapping[str, RecordedAgreement]:
-    """Return the agreement of targets, or of all, since a Unix time; empty if nothing is recorded.
+    """Return the agreement of some or all targets since a Unix time; empty without a record.
 
-    With each are at most ``limit`` times in which it was different, and without any the totals.
+    For each target at most ``limit`` intervals in which the counts differ; without a limit the
+    totals.
     """
     try:
         return {} if record is None else record.agreement(targets, since, now, limit)
@@ -129,7 +128,7 @@ def agreement_answer(
     differences: Sequence[FieldChange] = (),
     why: str = "",
 ) -> answers.TargetAgreement:
-    """Return the answer about a target from its recorded agreement and its HPA now.
+    """Return the answer about a target from its recorded agreement and its current HPA.
 
     ``kept`` is None without a record; ``why`` is the reason if nothing can be recorded.
     """
@@ -160,12 +159,12 @@ def agreement_answer(
 
 
 def moved(live: int, shadow: int) -> str:
-    """Say how far a move of many has come: `3 of 10 targets moved, 7 in shadow`."""
+    """Return the progress of a migration: `3 of 10 targets moved, 7 in shadow`."""
     return f"{live} of {wording.counted(live + shadow, 'target')} moved, {shadow} in shadow"
 
 
 def agreement_share(totals: Totals, *, last_day: bool = False) -> tuple[float, float | None]:
-    """Return how many seconds were compared, and the share of agreement; None where none were."""
+    """Return the seconds that were compared, and the share of agreement; None if none were."""
     seconds = {
         kind: total.last_day if last_day else total.seconds for kind, total in totals.items()
     }
@@ -176,7 +175,7 @@ def agreement_share(totals: Totals, *, last_day: bool = False) -> tuple[float, f
 
 
 def verdict_on(totals: Totals) -> str:
-    """Return whether a target may go over: by all of its time, and by the last day."""
+    """Return whether a target may be adopted, by all of its time and by the last day."""
     compared, share = agreement_share(totals)
     _, last = agreement_share(totals, last_day=True)
     if share is None or last is None:
@@ -202,7 +201,7 @@ def _times(totals: Totals, compared: float) -> Iterator[answers.AgreementTime]:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent, rounded down so that 100 % is all of it: `99.9 %`."""
+    """Format a share in percent, rounded down so that only full agreement is 100 %: `99.9 %`."""
     if 0 < share < _LEAST_SHARE:
         return f"less than {100 * _LEAST_SHARE:g} %"
     return f"{int(share * 1000) / 10:g} %"

@@ -60,7 +60,7 @@ _TIMEOUTS = frozenset({Kind.CONNECT_TIMEOUT, Kind.TIMEOUT})
 def connection_failure(
     error: Exception, subject: str, host: str, seconds: float, timeout: float
 ) -> QueryError:
-    """Return the failure for what a request raised; ``seconds`` were left of the ``timeout``."""
+    """Return the failure for a request's exception; ``seconds`` were left of the ``timeout``."""
     cause = network_error(error)
     within = f"within {timeout:g} s" if seconds >= timeout else "in time"
     text = _network_failure(cause, subject, host, within)
@@ -75,7 +75,7 @@ def connection_failure(
 
 
 def lost_connection(error: Exception, subject: str) -> str | None:
-    """Return the sentence for what a library raised if a connection is the cause, else None."""
+    """Return the sentence for a library's exception if the connection is the cause, else None."""
     cause = network_error(error)
     return (
         None
@@ -91,7 +91,7 @@ def _network_failure(cause: NetworkError, subject: str, host: str, within: str) 
 
 # -- an answer that is not a success -------------------------------------------------------------
 
-# What we say of error types of Prometheus' web/api/v1, whether they are of the moment, their kinds.
+# Our text for each error type of Prometheus' web/api/v1, whether it is transient, and its kind.
 _TYPES = {
     "bad_data": ("refused the query", False, FailureKind.WRONG_QUERY),
     "execution": ("could not execute the query", False, FailureKind.WRONG_QUERY),
@@ -106,8 +106,8 @@ _LONGEST_TEXT = 1000
 LONGEST_TYPE = 40
 _LONGEST_FOREIGN_TEXT = 160
 _LONGEST_PAGE = 8192
-# Each tag ends where another begins, and an unclosed tag extends to the end: so no part of a
-# page is read twice.
+# Each tag ends where another begins, and an unclosed tag extends to the end, so no part of a page
+# is read twice.
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)</title>", re.IGNORECASE)
 _UNSEEN = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
@@ -116,8 +116,8 @@ def refusal(subject: str, answer: Answer, redactor: Redactor) -> QueryError:
     """Return the failure for an answer with a status other than 200."""
     status = answer.status
     if 300 <= status < 400:
-        # Not followed: a client would turn the POST into a GET without the query, or send the
-        # credentials to another host; behind it there is mostly a login page.
+        # Redirects are not followed: a client would turn the POST into a GET without the query, or
+        # send the credentials to another host. The target is usually a login page.
         location = without_secrets(answer.headers.get("Location", "")) or "nowhere"
         return QueryError(
             f"{subject} redirects to {redactor.line(location, _LONGEST_FOREIGN_TEXT)} (HTTP"
@@ -162,7 +162,7 @@ def _sentence(subject: str, status: int, error_type: str, text: str) -> str:
 
 
 def _foreign_text(body: bytes, redactor: Redactor) -> str:
-    """Return the title, or else the beginning, of an error page that is not Prometheus' own."""
+    """Return the title, or else the beginning, of an error page of another server."""
     text = body[:_LONGEST_PAGE].decode("utf-8", "replace")
     title = _TITLE.search(text)
     text = title.group(1) if title else _UNSEEN.sub(" ", text)
@@ -171,16 +171,16 @@ def _foreign_text(body: bytes, redactor: Redactor) -> str:
 
 # -- a success -----------------------------------------------------------------------------------
 
-# Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
+# Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") as warnings.
 _INFO = "PromQL info:"
 
 TEXT = frozenset({str})
 """The types of what is text in the format."""
 _LONGEST_START = 60
 _MOST_WARNINGS = 20
-"""Of one answer; further ones add nothing."""
+"""The warnings and infos of one answer that are used."""
 _LATEST = 253_402_300_799.0
-"""The end of the year 9999: Prometheus' own clock is the source of every time."""
+"""The end of the year 9999: a bound for the times that a server sends."""
 
 
 def document_of(
@@ -201,7 +201,7 @@ def document_of(
 
 
 def result_of(subject: str, document: dict[str, object]) -> tuple[object, Any]:
-    """Return type and result of a whole answer; raises QueryError without a result."""
+    """Return type and result of a complete answer; raises QueryError without a result."""
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:
         raise misshapen(subject, "data.resultType is missing")
@@ -209,7 +209,7 @@ def result_of(subject: str, document: dict[str, object]) -> tuple[object, Any]:
 
 
 def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> QueryResult:
-    """Convert a whole answer; raises QueryError if it is not a vector or scalar of floats."""
+    """Convert a complete answer; raises QueryError if it is not a vector or scalar of floats."""
     kind, result = result_of(subject, document)
     if kind not in {"vector", "scalar"}:
         text = redactor.line(kind, LONGEST_TYPE) if isinstance(kind, str) else ""
@@ -244,7 +244,7 @@ def histograms() -> QueryError:
 
 
 def checked_labels(labels: object) -> dict[str, str]:
-    """Return the labels of a series; raises TypeError."""
+    """Return the labels of a series; raises TypeError if they are not strings."""
     if type(labels) is not dict or not TEXT.issuperset(map(type, labels.values())):
         raise TypeError
     return labels
@@ -257,13 +257,13 @@ def _sample(labels: object, sample: object) -> Series:
     if type(value) is not str:
         raise TypeError
     seconds = float(timestamp)
-    if not 0.0 <= seconds <= _LATEST:  # this is also false for NaN, which Python's JSON reads
+    if not 0.0 <= seconds <= _LATEST:  # Also false for NaN, which Python's JSON accepts.
         raise ValueError
     return Series(checked_labels(labels), float(value), seconds)
 
 
 def warnings_of(subject: str, document: dict[str, object], redactor: Redactor) -> tuple[str, ...]:
-    """Return why a whole answer is incomplete; raises QueryError."""
+    """Return why an answer is incomplete; raises QueryError."""
     warnings = document.get("warnings")
     if warnings is None:
         warnings = []
@@ -271,19 +271,19 @@ def warnings_of(subject: str, document: dict[str, object], redactor: Redactor) -
         raise misshapen(subject, "warnings is not a list")
     serious = [str(text) for text in warnings if not str(text).startswith(_INFO)]
     told = tuple(redactor.line(text, _LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
-    # VictoriaMetrics' cluster warns so when a storage node is unreachable.
+    # VictoriaMetrics' cluster sends this warning when a storage node is unreachable.
     return (*told, "isPartial is true") if document.get("isPartial") is True else told
 
 
 def misshapen(subject: str, detail: str) -> QueryError:
-    """Return the failure for an answer that is not as the format promises."""
+    """Return the failure for an answer that does not have the documented format."""
     return QueryError(f"{subject} sent an answer that is not Prometheus' format: {detail}")
 
 
 def _unreadable(subject: str, body: bytes, redactor: Redactor) -> QueryError:
     text = redactor.error_body(body).strip()
     if text.startswith(b"{") and not text.endswith(b"}"):
-        # Cut on the way; the whole may arrive next time.
+        # It was cut off on the way; the next answer may be complete.
         return QueryError(f"{subject} sent JSON that breaks off", transient=True)
     if not text:
         return QueryError(f"{subject} sent an empty answer", transient=True)

@@ -26,8 +26,8 @@ silence("msal")
 
 _LONGEST_TEXT = 300
 _TOKEN_FILE = "AZURE_FEDERATED_TOKEN_FILE"  # noqa: S105 - the name of a variable
-# The authority (None for the environment's, AZURE_AUTHORITY_HOST, else the public one), and the end
-# of the host of the metrics.
+# The authority (None for AZURE_AUTHORITY_HOST, else the public one), and the domain of the metrics
+# hosts.
 _CLOUDS = {
     "AzurePublic": (None, "com"),
     "AzureGovernment": (AzureAuthorityHosts.AZURE_GOVERNMENT, "us"),
@@ -44,7 +44,7 @@ class AzureFetch:
         self._settings = settings
         authority, end = _CLOUDS[settings.cloud]
         self._scope = settings.scope or f"https://prometheus.monitor.azure.{end}/.default"
-        # An authority is ours or the operator's: there is nobody to ask whether it is one.
+        # The authority is a constant or the operator's choice, so its validation is disabled.
         self._usual: dict[str, object] = {"disable_instance_discovery": True, "retry_total": 1}
         if authority is not None:
             self._usual["authority"] = authority
@@ -56,12 +56,12 @@ class AzureFetch:
             self._secret = SecretFile("service account token", Path(path)) if path else None
 
     def __call__(self) -> Token[str]:
-        """Ask with new credentials, which remember no token."""
+        """Ask with new credentials, which have no cached token."""
         secret = "" if self._secret is None else self._secret.read()
         try:
             with self._credential(secret) as credential:
                 token = credential.get_token(self._scope)
-        except ValueError as error:  # a tenant or a client that is missing, or cannot be one
+        except ValueError as error:  # The tenant or the client is missing or malformed.
             raise SecretError(_line(str(error), secret)) from None
         except AzureError as error:
             raise SecretError(_sentence(error, secret)) from None

@@ -1,4 +1,4 @@
-"""Tokens of Google, by google-auth: of a file of credentials, or the application default ones.
+"""Tokens of Google, by google-auth: from a credentials file, or application default credentials.
 
 https://cloud.google.com/stackdriver/docs/managed-prometheus/query-api-ui
 """
@@ -24,12 +24,12 @@ _SCOPES = ("https://www.googleapis.com/auth/monitoring.read",)
 _SUBJECT = "Google's token endpoint"
 _LONGEST_TEXT = 300
 _CODE = re.compile(r"[a-z_]{1,40}(?=:|$)")
-"""The code of an OAuth error, with which the text of a RefreshError begins."""
+"""The OAuth error code at the start of the text of a RefreshError."""
 
 
 def fetch_token(file: Path | None) -> Token[str]:
     """Read the credentials and ask for a token; raises SecretError."""
-    # google-auth warns of files that others wrote; the operator named this one.
+    # google-auth warns about files from others; the operator named this one.
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"google\.auth\.")
     with requests.Session() as session:
         session.max_redirects = 0
@@ -44,12 +44,16 @@ def fetch_token(file: Path | None) -> Token[str]:
         except GoogleAuthError as error:
             text = lost_connection(error, _SUBJECT)
             raise SecretError(text or f"fetching it failed ({type(error).__name__})") from None
-        except (TypeError, KeyError, AttributeError):  # how google-auth refuses what it gets
+        except (
+            TypeError,
+            KeyError,
+            AttributeError,
+        ):  # google-auth raises these for input that it does not accept.
             raise SecretError(f"{_SUBJECT} sent an answer without a token") from None
 
 
 def _token(file: Path | None, request: Request) -> Token[str]:
-    # google-auth says that it is typed; these functions are not.
+    # google-auth has type hints, but not for these functions.
     if file is None:
         credentials, _ = google.auth.default(scopes=_SCOPES, request=request)
     else:
@@ -61,7 +65,7 @@ def _token(file: Path | None, request: Request) -> Token[str]:
         raise SecretError("Google gave none")
     if credentials.expiry is None:
         return Token(credentials.token)
-    # In UTC, without saying so.
+    # The time is in UTC without a zone.
     expires = credentials.expiry.replace(tzinfo=UTC).timestamp()
     return Token(credentials.token, expires - clock.wall())
 

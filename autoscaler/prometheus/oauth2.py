@@ -1,7 +1,7 @@
 """Tokens of an OAuth 2.0 server for client credentials (RFC 6749 4.4).
 
-oauthlib has the protocol; the requests are sent as those to Prometheus are: limited in time and
-size, with our TLS, redirects not followed.
+oauthlib implements the protocol. The requests have the same limits of time and size and the same
+TLS options as those to Prometheus, and do not follow redirects.
 """
 
 from base64 import b64encode
@@ -27,9 +27,9 @@ from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.redaction import Redactor, without_secrets
 
 _SECONDS = FETCH_SECONDS / 3
-"""For one request: there may be two, and both are to end by themselves."""
+"""The time limit of one request: there may be two, and both must end in time."""
 _LONGEST_TEXT = 200
-# The next request is an hour away: no connection is kept.
+# The next request is an hour away, so no connection is kept.
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
@@ -52,7 +52,7 @@ class OAuth2Fetch:
         self._in_header = True
 
     def __call__(self) -> Token[str]:
-        """Ask with the secret in the header, or in the body where that is denied."""
+        """Ask with the secret in the header, or in the body if the server refuses the header."""
         try:
             secret = self._secret.read()
             status, body = self._request(secret)

@@ -1,8 +1,8 @@
 """Reads metrics: one query, several tries, one answer or one failure.
 
-Queries are sent by POST, whose length nothing limits.  A proxy that permits only GET answers POST
-with 405, or with 403 where it maps methods to rights: then the query is sent by GET, and so are the
-next ones once that succeeds.
+Queries are sent by POST, which has no limit on the length. A proxy that permits only GET answers
+POST with 405, or with 403 if it maps methods to rights: then the query is sent by GET, and later
+queries too if that succeeds.
 """
 
 import math
@@ -50,30 +50,30 @@ from autoscaler.transport.redaction import Redactor, credentials_of, without_sec
 from autoscaler.transport.retries import FailureKind, RequestFailure, Retrier
 
 MOST_BYTES = 8 * MIB
-"""Of one body, decompressed: 40,000 series with long labels, 100,000 with short ones."""
+"""The limit of one decompressed body: 40,000 series with long labels, 100,000 with short ones."""
 _PROCESS = AnswerMemory(MOST_BYTES, parsed=200 * MIB)
-"""The limit of all readers: a pod has 512 MiB, of these 250 for 10,000 targets."""
+"""The limit of all readers: a pod has 512 MiB, and 10,000 targets use 250 MiB."""
 _SHORTEST_SECRET = 6
-"""Shorter values (a tenant "1", dedup=true) would blank out innocent words of an error text."""
+"""Shorter values (a tenant "1", dedup=true) would hide unrelated words of an error text."""
 _ENCODING = "gzip"
 """What Prometheus compresses with."""
 _LONGEST_ENCODING = 100
 _OTHER_METHOD = {"POST": "GET", "GET": "POST"}
 _NO_SUCH_METHOD = frozenset({405, 501})
 _MAY_BE_THE_METHOD = _NO_SUCH_METHOD | {403, 414, 431}
-"""Statuses that the other method may not get: of a GET also that its URL is too long."""
+"""Statuses after which the other method may succeed: after GET also if its URL is too long."""
 
 A = TypeVar("A")
 Convert = Callable[[str, dict[str, object], Redactor], A]
 
 
 class PrometheusReader:
-    """Fits `autoscaler.sync.ports.MetricsReader` with the HTTP API of a Prometheus.  Thread-safe.
+    """A `autoscaler.sync.ports.MetricsReader` for the HTTP API of a Prometheus. Thread-safe.
 
-    ``name`` is what queries call the server, empty for the default one.  ``stop`` ends every wait;
-    an answer for which ``memory`` has no room is refused.  Tokens are fetched in the background
-    until `close`.  The ``observer`` is called at each request and retry, on the thread that sends
-    it.  A server that is not there is tried for ``absent_seconds``, any other for ``most_tries``,
+    ``name`` is the server's name in queries, empty for the default one. ``stop`` ends every wait;
+    an answer for which ``memory`` has no room is refused. Tokens are fetched in the background
+    until `close`. The ``observer`` is called at each request and retry, on the thread that sends
+    it. A server that does not answer is tried for ``absent_seconds``, any other for ``most_tries``,
     if not None.
     """
 
@@ -94,13 +94,13 @@ class PrometheusReader:
         self._observer = observer
         self._pools = ConnectionPools(settings.url, settings.tls)
         self.called = f"Prometheus {name}".rstrip()
-        """The server by its name, for messages."""
+        """The server with its name, for messages."""
         self._subject = f"{self.called} at {without_secrets(settings.url)}"
         self._headers = {key: value.get_secret_value() for key, value in settings.headers.items()}
         self._redactor = Redactor(self._fixed_secrets())
         self._sign_in = SignIn(settings)
         self._method = "POST"
-        """The method that was successful last."""
+        """The method of the last success."""
         self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
         self._retrier = Retrier(
             RequestFailure(f"stopping: nothing more is asked of {self.called}"),
@@ -111,7 +111,7 @@ class PrometheusReader:
         )
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Evaluate a query as of ``at``, in Unix seconds; what may pass is tried again."""
+        """Evaluate a query at ``at`` (Unix seconds); transient failures are retried."""
         parameters = {"query": promql} | ({} if at is None else {"time": f"{at:.3f}"})
         outcome = self.ask("query", parameters, answer_of, deadline)
         if isinstance(outcome, QueryResult):
@@ -119,7 +119,7 @@ class PrometheusReader:
         return QueryFailure(outcome.message, refused=outcome.kind is FailureKind.WRONG_QUERY)
 
     def close(self) -> None:
-        """Close the connections; no query may run."""
+        """Close the connections; no query may be running."""
         self._sign_in.close()
         self._pools.close()
 
@@ -132,10 +132,10 @@ class PrometheusReader:
         *,
         slow_again: bool = True,
     ) -> A | RequestFailure:
-        """Ask an endpoint of the query API; ``slow_again`` is whether what is slow is tried again.
+        """Ask an endpoint of the query API; with ``slow_again`` a query that timed out is retried.
 
-        ``convert`` makes the result of the server's name in messages and the document; it
-        may quote what it has a Redactor for; it raises QueryError.
+        ``convert`` makes the result from the server's name in messages and the document; what it
+        quotes is redacted; it raises QueryError.
         """
         exchange = partial(self._result, path, parameters, convert)
 
@@ -156,7 +156,7 @@ class PrometheusReader:
         return outcome
 
     def _attempt(self, exchange: Callable[[str, float], A], deadline: float) -> A | RequestFailure:
-        """Send a query by the method that was successful last, else by the other one."""
+        """Send a query by the method of the last success, then by the other one."""
         method = self._method
         first = self._request(partial(exchange, method), deadline)
         if not isinstance(first, RequestFailure) or first.status not in _MAY_BE_THE_METHOD:
@@ -189,13 +189,13 @@ class PrometheusReader:
         except (
             DeadlineExceededError,
             RuntimeError,
-        ) as error:  # RuntimeError: a shortage of threads
+        ) as error:  # RuntimeError: no thread could be started.
             return self._failure(error, seconds).failure
 
     def _result(
         self, path: str, query: Mapping[str, str], convert: Convert[A], method: str, seconds: float
     ) -> A:
-        """Send one request, which ends in time; of the environment only proxies count."""
+        """Send one request, which ends in time; only proxies are taken from the environment."""
         until = clock.monotonic() + seconds
         send = self._pools.sender(seconds)
         answer = Answer(self._memory, until, seconds)
@@ -210,7 +210,7 @@ class PrometheusReader:
             try:
                 document = self._parsed(answer, redactor, seconds)
             except QueryError:
-                # Prometheus did answer, if only to refuse the query.
+                # Prometheus did answer, even if only to refuse the query.
                 status = "200" if prometheus_error(answer.body, redactor)[0] else ""
                 raise
             status = str(answer.status)
@@ -237,11 +237,11 @@ class PrometheusReader:
         try:
             return requests.Request(method, url, headers, data=body, params=in_url).prepare()
         except (requests.RequestException, ValueError) as error:
-            # A URL or a header that cannot be sent.
+            # The URL or a header cannot be sent.
             raise self._failure(error, seconds) from None
 
     def _signed(self, request: requests.PreparedRequest, seconds: float) -> Redactor:
-        """Return what hides all that the request carries, with its credentials."""
+        """Sign the request; return what redacts all of its credentials."""
         try:
             return self._sign_in.sign(request, self._redactor, seconds)
         except SecretError as error:
@@ -249,7 +249,7 @@ class PrometheusReader:
             raise QueryError(str(error)) from None
 
     def _parsed(self, answer: Answer, redactor: Redactor, seconds: float) -> dict[str, object]:
-        """Return what a success is parsed to; nothing for a refusal."""
+        """Return the parsed body of a success; nothing for a refusal."""
         try:
             if answer.unread is not None:
                 raise answer.unread
@@ -287,5 +287,5 @@ class PrometheusReader:
 
 
 def _says_more(second: RequestFailure) -> bool:
-    """Whether the failure of the second method is not one of the method, nor a lack of time."""
+    """Return whether the failure of the second method is the better message."""
     return second.status not in _MAY_BE_THE_METHOD and second.kind is not FailureKind.CUT_SHORT

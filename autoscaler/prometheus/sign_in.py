@@ -1,4 +1,4 @@
-"""How a request proves who sends it."""
+"""Authentication: how a request proves its sender."""
 
 import base64
 from collections.abc import Callable
@@ -14,11 +14,10 @@ from autoscaler.transport.redaction import Redactor
 
 
 class SignIn:
-    """Puts headers, and the token, password or signature of the settings into requests.
+    """Adds headers, and the token, password or signature of the settings, to requests. Thread-safe.
 
-    Files are read for each request; tokens and keys that expire are kept valid in the background.
-    The vendors' libraries are extras, so that what needs one is imported where it is used.
-    Thread-safe.
+    Files are read for each request; tokens and keys that expire are renewed in the background. The
+    vendors' libraries are optional dependencies, so their modules are imported where they are used.
     """
 
     def __init__(self, settings: PrometheusSettings) -> None:
@@ -48,7 +47,7 @@ class SignIn:
             self._add_signature = add_signature
 
     def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
-        """Add headers within ``seconds``; return what hides them, or raise SecretError."""
+        """Add headers within ``seconds``; return what redacts them, or raise SecretError."""
         for name, file in self._header_files.items():
             value = file.read()
             redactor.remember(value, header=name)
@@ -70,15 +69,15 @@ class SignIn:
         return redactor
 
     def refused(self, status: int) -> None:
-        """Note that the server answered 401 or 403: what expires is fetched again soon.
+        """Note a 401 or 403 of the server: tokens that expire are fetched again soon.
 
-        A server that answers 403 knows whose the token is, but for Amazon, which refuses what has
-        expired so.
+        With 403 a server usually knows the token's owner; only Amazon sends it for an expired
+        signature.
         """
         if self._token is not None and (status == 401 or self._add_signature is not None):
             self._token.refused()
 
     def close(self) -> None:
-        """Fetch nothing more."""
+        """Stop to fetch tokens."""
         if self._token is not None:
             self._token.close()

@@ -47,7 +47,7 @@ _CONFIG = Config(connect_timeout=5.0, read_timeout=5.0, retries={"total_max_atte
 
 
 class SigningKeys(NamedTuple):
-    """What a request is signed with."""
+    """The keys that sign a request."""
 
     keys: ReadOnlyCredentials
     region: str
@@ -57,7 +57,10 @@ class SigningKeys(NamedTuple):
 
 
 def add_signature(request: PreparedRequest, signing: SigningKeys, redactor: Redactor) -> Redactor:
-    """Add the headers, and return what hides them.  Only those are signed that no proxy changes."""
+    """Add the headers, and return what redacts them.
+
+    Only headers that no proxy changes are signed.
+    """
     keys, region = signing
     request.url = _encoded_as_signed(request.url or "")
     headers = {
@@ -69,7 +72,7 @@ def add_signature(request: PreparedRequest, signing: SigningKeys, redactor: Reda
     SigV4Auth(keys, _SERVICE, region).add_auth(signed)
     request.headers.update(signed.headers.items())
     authorization = str(signed.headers["Authorization"])
-    # The same for many requests: secrets in it are searched once.
+    # The same object for many requests: its secrets are processed once.
     redactor.remember(keys.token, _HEADER_OF_TOKEN)
     return redactor.also(authorization, authorization.rpartition("=")[2])
 
@@ -83,7 +86,7 @@ class CredentialsFetch:
         self._secret = None if file is None else SecretFile("secret key", file)
 
     def __call__(self) -> Token[SigningKeys]:
-        """Look where botocore does, unless an access key is given; then assume the role."""
+        """Search where botocore does, unless an access key is set; then assume the role."""
         redactor = Redactor()
         try:
             session = botocore.session.Session(profile=self._settings.profile)
@@ -120,7 +123,7 @@ class CredentialsFetch:
 def _frozen(credentials: Any) -> ReadOnlyCredentials:
     try:
         keys: ReadOnlyCredentials = credentials.get_frozen_credentials()
-    except RuntimeError:  # botocore's error for credentials that are expired when they come
+    except RuntimeError:  # botocore raises this for credentials that have already expired.
         if (seconds := _seconds_left(credentials)) is not None and seconds <= 0:
             raise SecretError(EXPIRED) from None
         raise
@@ -129,12 +132,12 @@ def _frozen(credentials: Any) -> ReadOnlyCredentials:
 
 def _seconds_left(credentials: object) -> float | None:
     """Return how long credentials are valid; None for keys that do not expire."""
-    expiry = getattr(credentials, "_expiry_time", None)  # botocore tells it in no other way
+    expiry = getattr(credentials, "_expiry_time", None)  # botocore has no public attribute for it.
     return None if expiry is None else float(expiry.timestamp()) - clock.wall()
 
 
 def _encoded_as_signed(url: str) -> str:
-    """Encode the parameters of a URL as the signature has them: a blank is %20, not +."""
+    """Encode the parameters of a URL as the signature requires: a space is %20, not +."""
     parts = urlsplit(url)
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     return parts._replace(query=urlencode(pairs, quote_via=quote, safe="-_.~")).geturl()

@@ -1,4 +1,4 @@
-"""The connections to a server, with TLS as the options say, from files that may be rotated."""
+"""Connections to a server, with TLS as configured, from files that may be rotated."""
 
 import ssl
 import threading
@@ -23,12 +23,12 @@ from autoscaler.prometheus.answers import QueryError
 from autoscaler.transport.deadline import POOLS
 from autoscaler.transport.network_errors import proxy_url
 
-# As many as ask at once: a sync asks from up to 16 threads.
+# The number of threads that ask at the same time: up to 16 in a sync.
 POOL_SIZE = 16
 
 
 class ConnectionPool(HTTPAdapter):
-    """Connections to one server with one TLS context, to which requests adds no authorities."""
+    """Connections to one server with one TLS context, to which requests adds no CAs."""
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
         tls = {"ssl_context": context, "server_hostname": server_name}
@@ -42,22 +42,22 @@ class ConnectionPool(HTTPAdapter):
         block: bool = False,  # noqa: FBT001, FBT002 - the signature of requests
         **pool_kwargs: Any,
     ) -> None:
-        """Make direct connections with our TLS context."""
+        """Create direct connections with this TLS context."""
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs, **self._tls)
         self.poolmanager.pool_classes_by_scheme = POOLS
 
     def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
-        """Make connections through a proxy with our TLS context."""
+        """Create connections through a proxy with this TLS context."""
         manager = super().proxy_manager_for(proxy, **proxy_kwargs, **self._tls)
         manager.pool_classes_by_scheme = POOLS
         return manager
 
     def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
-        """Leave the context as it is."""
+        """Leave the context unchanged."""
 
 
 class ConnectionPools:
-    """Gives the connection pool for the TLS files as they are now; thread-safe."""
+    """Returns the connection pool for the current TLS files. Thread-safe."""
 
     def __init__(self, url: str, tls: Tls) -> None:
         self._url, self._tls = url, tls
@@ -68,7 +68,7 @@ class ConnectionPools:
         self._pool: ConnectionPool | None = None
         self._seen: object = None
         if self._uses_tls and tls.insecure_skip_verify:
-            # The operator chose it; a Python warning at every connection would add nothing.
+            # The operator chose it; a warning at every connection would add nothing.
             warnings.filterwarnings(
                 "ignore",
                 message=f"Unverified HTTPS request is being made to host '{escape(self.host)}'",
@@ -76,7 +76,7 @@ class ConnectionPools:
             )
 
     def current(self) -> ConnectionPool:
-        """Return the pool; raises QueryError that names a TLS file which cannot be used."""
+        """Return the pool; raises QueryError with the name of a TLS file that cannot be used."""
         stamps = None
         if self._uses_tls:
             stamps = [_stamp(f"{name} file", path) for name, path in self._files.items()]
@@ -91,7 +91,7 @@ class ConnectionPools:
             return self._pool
 
     def sender(self, seconds: float) -> Callable[[PreparedRequest], Response]:
-        """Return what sends a request within the time, redirects not followed.
+        """Return a function that sends a request within its time and follows no redirects.
 
         Raises QueryError as `current` does, and for a proxy that cannot be used.
         """
@@ -104,7 +104,7 @@ class ConnectionPools:
         )
 
     def _proxies(self) -> dict[str, str]:
-        """Return the proxies of the environment, none for a loopback address; raises QueryError."""
+        """Return the proxies of the environment; none for a loopback address. Raises QueryError."""
         proxies = {} if is_loopback(self.host) else get_environ_proxies(self._url)
         proxy = select_proxy(self._url, proxies)
         try:
@@ -121,13 +121,13 @@ class ConnectionPools:
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
-    """Return the TLS context of the settings; without a CA file the system's is trusted."""
+    """Return the TLS context of the settings; without a CA file the system's CAs are trusted."""
     context = ssl.create_default_context()
     if tls.ca_file is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         with _query_errors("CA file", tls.ca_file):
             context.load_verify_locations(tls.ca_file)
-    # Python 3.13 asks of private authorities what no Go program does; all versions do the same.
+    # Python 3.13 is stricter with private CAs than Go programs are; all versions behave the same.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if tls.insecure_skip_verify:
@@ -135,7 +135,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     if tls.cert_file is not None:
         certificate, key = tls.cert_file, tls.key_file or tls.cert_file
-        # Without a password OpenSSL would ask the terminal for the password of an encrypted key.
+        # Without a password OpenSSL would ask for one on the terminal.
         with _query_errors("client certificate", f"{certificate} with key {key}"):
             context.load_cert_chain(certificate, key, password=lambda: "")
     return context
@@ -154,7 +154,7 @@ def _query_errors(what: str, name: object) -> Iterator[None]:
 
 
 def _system_stamp() -> tuple[int, ...] | None:
-    """Stamp the file of the system's authorities; a folder of them is read at each handshake."""
+    """Return the stamp of the system's CA file; a folder of them is read at each handshake."""
     path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
     try:
         return _stamp("file of authorities", Path(path)) if path else None

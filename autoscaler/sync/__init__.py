@@ -1,1 +1,1 @@
-"""The sync engine: reads, decides, writes and reports many targets side by side."""
+"""The sync engine: reads, decides, writes and reports many targets in parallel."""

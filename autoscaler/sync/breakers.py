@@ -1,4 +1,4 @@
-"""The scale-down breakers of all Prometheus servers (semantics 8.7), and who waits for them."""
+"""The scale-down breakers of all Prometheus servers, and the syncs that wait (semantics 8.7)."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from autoscaler.sync.ports import BreakerChange, BreakerNews
 
 
 class BreakerStatus(NamedTuple):
-    """The state of a server's breaker: it holds the ``down`` targets ``until`` a Unix time."""
+    """The state of a server's breaker: it holds ``down`` targets ``until`` a Unix time."""
 
     server: str
     until: float | None
@@ -23,10 +23,10 @@ class BreakerStatus(NamedTuple):
 
 
 class Breakers:
-    """Counts which targets would go down, and holds them while too many do.  Thread-safe.
+    """Counts the targets that would scale down, and holds them if too many. Thread-safe.
 
-    ``keep`` saves all states.  It is called at each change that must survive a restart; for a trip
-    at once, even if the trip is reported later.
+    ``keep`` saves all states. It is called at each change that must survive a restart; for a trip
+    immediately, even if the trip is reported later.
     """
 
     def __init__(self, keep: Callable[[Mapping[str, BreakerState]], None] = lambda _: None) -> None:
@@ -34,17 +34,17 @@ class Breakers:
         self._lock = threading.RLock()
         self._keep = keep
         self._ahead = 0.0
-        """By how many seconds the Unix time is ahead of `clock.steady`."""
+        """The seconds by which Unix time is ahead of `clock.steady`."""
         self._resumed: Mapping[str, BreakerState] = {}
         self._servers: dict[str, ServerCount] = {}
         self._of_target: dict[str, tuple[ServerCount, ...]] = {}
         self._begun = 0
-        """How many syncs have."""
+        """The number of syncs that have begun."""
         self._waiting: dict[tuple[str, int], Future[None]] = {}
-        """By server and sync, what is done once it is known whether that breaker trips."""
+        """By server and sync: what to resume when it is known whether that breaker trips."""
 
     def resume(self, states: Mapping[str, BreakerState], wall: float, steady: float) -> None:
-        """Continue with the state of an earlier run, as of ``wall``; called first."""
+        """Continue with the states of an earlier run, as of ``wall``; must be called first."""
         self._ahead = wall - steady
         self._resumed = {
             name: shifted(state, -self._ahead)
@@ -54,13 +54,13 @@ class Breakers:
 
     @property
     def enabled(self) -> bool:
-        """Whether there is a breaker; without one no sync takes time for it."""
+        """Whether there is a breaker; without one, syncs spend no time on it."""
         return bool(self._servers)
 
     def change(self, breaker: Breaker | None, targets: Sequence[Target]) -> list[BreakerNews]:
-        """Watch these targets from now on; no sync may run of one that is changed or removed.
+        """Watch these targets from now on; no changed or removed target may be in a sync.
 
-        A trip continues, unless its server has too few targets now, or there is no breaker.
+        A trip continues unless its server has too few targets now, or there is no breaker.
         """
         with self._lock:
             old, self._of_target = self._servers, {}
@@ -98,7 +98,7 @@ class Breakers:
             return self._begun
 
     def note(self, target: str, now: float, *, down: bool, in_shadow: bool = False) -> None:
-        """Note whether a target was decided to go down; one in shadow does not count."""
+        """Note whether a target was decided to scale down; one in shadow does not count."""
         with self._lock:
             for server in self._of_target.get(target, ()):
                 if server.counts(target, in_shadow=in_shadow):
@@ -107,7 +107,7 @@ class Breakers:
                     self._review(server, now)
 
     def undecided(self, sync: int, target: str, now: float) -> dict[str, Future[None]]:
-        """Return by server what is done once it is known whether it trips, or after `give_up`."""
+        """Return futures by server: done when the count is complete, or after `give_up`."""
         with self._lock:
             futures = {}
             for server in self._of_target.get(target, ()):
@@ -137,7 +137,7 @@ class Breakers:
             }
 
     def end(self, sync: int, now: float, *, stopped: bool = False) -> list[BreakerNews]:
-        """Note that a sync has ended, and return the news; if ``stopped``, its end says nothing."""
+        """Note the end of a sync, and return the changes; if ``stopped``, it proves nothing."""
         with self._lock:
             news = []
             for server in self._servers.values():
@@ -149,7 +149,7 @@ class Breakers:
             return self._save(news)
 
     def release(self, name: str | None, now: float) -> list[BreakerNews]:
-        """Let the targets of a server go, or of all; return which breakers had tripped."""
+        """Release the targets of a server, or of all; return which breakers had tripped."""
         with self._lock:
             news: list[BreakerNews] = []
             for server in self._servers.values():
@@ -159,7 +159,7 @@ class Breakers:
             return self._save(news)
 
     def states(self) -> dict[str, BreakerState]:
-        """Return all states that must outlive the process, in Unix seconds."""
+        """Return all states that must survive the process, in Unix seconds."""
         with self._lock:
             return {
                 name: shifted(server.state, self._ahead)
@@ -183,9 +183,9 @@ class Breakers:
     def _grouped(
         self, breaker: Breaker, targets: Sequence[Target], old: Mapping[str, ServerCount]
     ) -> dict[str, ServerCount]:
-        """Divide targets by the servers that they read from; the state of targets is kept.
+        """Group targets by the servers that they read from; the state of targets stays.
 
-        One in shadow is not written, and does not count.
+        A target in shadow is not written, and does not count.
         """
         servers: dict[str, ServerCount] = {}
         for target in targets:
@@ -202,7 +202,7 @@ class Breakers:
         return servers
 
     def _review(self, server: ServerCount, now: float) -> None:
-        """Trip or end the breaker, and release the waiting syncs once that is known."""
+        """Trip or end the breaker, and release the waiting syncs if that is decided."""
         if server.review(self._begun, now):
             self._keep(self.states())
         for name, sync in list(self._waiting):
@@ -217,20 +217,20 @@ class Breakers:
             future.set_result(None)
 
     def _save(self, news: list[BreakerNews]) -> list[BreakerNews]:
-        """Save the states if there are news; return the news."""
+        """Save the states if they have changed; return the changes."""
         if news:
             self._keep(self.states())
         return news
 
     def _changed(self, server: ServerCount, end: BreakerChange) -> list[BreakerNews]:
-        """Return the reports of a server; ``end`` is the kind of the end of a trip."""
+        """Return the changes of a server; ``end`` is the kind of the end of a trip."""
         trip, before = server.state.trip, server.reported
         if trip is None:
             server.reported = None
             return [] if before is None else [self._news(end, server, before)]
         if before is not None and before.at == trip.at:
             return []
-        # It tripped as soon as there were too many; now all of them are known.
+        # It tripped as soon as there were too many; now all of them are counted.
         trip = replace(trip, down=max(trip.down, len(server.down)), query=server.query())
         server.state, server.reported = replace(server.state, trip=trip), trip
         change = BreakerChange.TRIPPED_AGAIN if trip.again else BreakerChange.TRIPPED

@@ -1,4 +1,4 @@
-"""Calls on threads: the most urgent first, room for each group, and none passed over for ever."""
+"""Calls on threads: the most urgent first, with room for each group, and without starvation."""
 
 import heapq
 import itertools
@@ -21,11 +21,11 @@ R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
 Urgency = tuple[int, float]
-"""The order of calls: smaller first."""
+"""The order of calls: smaller values first."""
 
 
 class _WaitingCall(NamedTuple):
-    """The ``number`` is another one for each, so that what follows is never compared."""
+    """A waiting call; the unique ``number`` ensures that later fields are never compared."""
 
     urgency: Urgency
     number: int
@@ -35,17 +35,17 @@ class _WaitingCall(NamedTuple):
 
 
 def _drop_cancelled(waiting: list[_WaitingCall]) -> None:
-    """Drop what was cancelled from the top."""
+    """Drop cancelled calls from the top."""
     while waiting and waiting[0].future.cancelled():
         heapq.heappop(waiting)
 
 
 class PriorityPool:
-    """Runs calls on ``at_once`` threads in order of urgency, at a rate if one is set.
+    """Runs calls on ``at_once`` threads in order of urgency, at a limited rate if one is set.
 
-    Which call runs is chosen when a thread is free and the rate permits one.  One ``group`` (such
-    as a namespace) has at most two thirds of the threads, so that a slow one leaves room for the
-    others.  Once ``stop`` is set no other call begins.
+    The next call is chosen when a thread is free and the rate permits one. One ``group`` (such as a
+    namespace) has at most two thirds of the threads, so that a slow one leaves room for the others.
+    After ``stop`` is set no other call begins.
     """
 
     def __init__(self, name: str, at_once: int, stop: threading.Event) -> None:
@@ -57,17 +57,17 @@ class PriorityPool:
         self._numbers = itertools.count()
         self._waiting: list[_WaitingCall] = []
         self._held: dict[str, list[_WaitingCall]] = {}
-        """By group, what waits until a call of the same group has ended."""
+        """By group: calls that wait until a call of the same group has ended."""
         self._running: Counter[str] = Counter()
 
     def set_rate(self, per_second: float) -> None:
-        """Run at most ``rate`` calls per second from now on, after a burst of ten seconds."""
+        """Run at most ``rate`` calls per second from now on, after a burst for ten seconds."""
         most, seconds = max(1.0, per_second * 10.0), 1.0 / per_second
         if self._bucket is None or self._bucket.refill_seconds != seconds:
             self._bucket = TokenBucket(most, seconds, clock.monotonic())
 
     def submit(self, how_urgent: Urgency, group: str, call: Callable[[], R]) -> Future[R]:
-        """Run a call; its future may be cancelled until that begins."""
+        """Submit a call; its future may be cancelled until the call begins."""
         waiting = _WaitingCall(how_urgent, next(self._numbers), group, Future(), call)
         with self._lock:
             heapq.heappush(self._waiting, waiting)
@@ -75,17 +75,17 @@ class PriorityPool:
         return waiting.future
 
     def shutdown(self) -> None:
-        """Wait for the calls that run; those that have not begun are cancelled."""
+        """Wait for running calls, and cancel the others."""
         self._threads.shutdown(cancel_futures=True)
         for waiting in (*self._waiting, *itertools.chain(*self._held.values())):
             waiting.future.cancel()
 
     def _work(self) -> None:
         while self._run_most_urgent():
-            """Run also what waited for a place of its group."""
+            """Also run calls that waited for a place in their group."""
 
     def _run_most_urgent(self) -> bool:
-        """Run the most urgent call, if any; return whether that has freed another one."""
+        """Run the most urgent call, if any; return whether a held call may run now."""
         with self._lock:
             _drop_cancelled(self._waiting)
             if not self._waiting:
@@ -106,9 +106,9 @@ class PriorityPool:
         return self._release(chosen.group)
 
     def _choose(self, bucket: TokenBucket | None) -> _WaitingCall | None:
-        """Take the most urgent call whose group has room; the others of a full group are held.
+        """Take the most urgent call whose group has room; hold the others of a full group.
 
-        Without one the token goes back into the ``bucket``.
+        Without such a call the token returns to the ``bucket``.
         """
         with self._lock:
             while self._waiting:
@@ -127,7 +127,7 @@ class PriorityPool:
         return None
 
     def _release(self, group: str) -> bool:
-        """Let the most urgent held call of a group wait again; return whether any call does."""
+        """Move a group's most urgent held call to the waiting ones; return whether one exists."""
         with self._lock:
             self._running -= Counter((group,))
             waiting = self._held.get(group, [])
@@ -142,17 +142,17 @@ class PriorityPool:
 NOT_BEGUN = "no turn came before the end of the sync; the next one tries again"
 
 _QUERIES_AT_ONCE = 16
-"""In each of the two pools of a server."""
+"""The number of threads of each of the two pools of a server."""
 
 _END_SECONDS = 0.1
-"""So long before its deadline a reader gives up, to be back by then."""
+"""How long before its deadline a reader gives up, so that it returns in time."""
 
 
 class LeastRecentlyServed(Generic[K]):
-    """When the call of each key was last served, so that none is passed over for ever.
+    """The time at which the call of each key was last served, so that none starves. Thread-safe.
 
-    A call that began in the second half of its time and was cut short by its deadline was not
-    served: else the same ones might come last, and be cut short, each time.  Thread-safe.
+    A call that began in the second half of its time and was ended by its deadline does not count as
+    served: otherwise the same calls might be last, and end early, each time.
     """
 
     def __init__(self) -> None:
@@ -167,14 +167,14 @@ class LeastRecentlyServed(Generic[K]):
         call: Callable[[], R],
         late: Callable[[], R],
     ) -> Future[R]:
-        """Run a key's call in a group of a pool; ``late`` instead after the deadline."""
+        """Run a key's call in a group of a pool; return ``late`` after the deadline."""
         serve = partial(self.serve, key, clock.monotonic(), deadline, call, late)
         return pool.submit(self.urgency(key), group, serve)
 
     def serve(
         self, key: K, since: float, deadline: float, call: Callable[[], R], late: Callable[[], R]
     ) -> R:
-        """Run a key's call now, which was submitted at the instant ``since``."""
+        """Run a key's call now; it was submitted at the instant ``since``."""
         begun, before = clock.monotonic(), self._last.get(key, -math.inf)
         if begun >= deadline:
             return late()
@@ -185,7 +185,7 @@ class LeastRecentlyServed(Generic[K]):
         return result
 
     def urgency(self, key: K) -> Urgency:
-        """Return how urgent a key's call is: the more so the longer ago it was served."""
+        """Return the urgency of a key's call: it rises with the time since the key was served."""
         return 0, self._last.get(key, -math.inf)
 
     def retain(self, keys: AbstractSet[K]) -> None:
@@ -195,24 +195,25 @@ class LeastRecentlyServed(Generic[K]):
 
 
 _CALLS_AT_ONCE, _FEWEST_AT_ONCE, _OF_ALL_AT_ONCE = 24, 2, 192
-"""Of one kind at one API server: the most, the fewest where there are many, and of them all."""
+"""Threads of one kind for one API server: the most, the fewest with many clusters, and the sum."""
 
 
 class ClusterCalls:
-    """Threads for calls to API servers.  Each cluster has its own: it costs only its own targets.
+    """Threads for calls to API servers; each cluster has its own.
 
-    The more clusters there are, the fewer each has.
+    A slow cluster delays only its own targets. The more clusters there are, the fewer threads each
+    has.
     """
 
     def __init__(self, stop: threading.Event, writes_per_second: Mapping[str, float]) -> None:
         self._stop = stop
         self.reads: dict[str, PriorityPool] = {}
         self.writes: dict[str, PriorityPool] = {}
-        """By cluster what such calls run on."""
+        """By cluster: the pool of its calls."""
         self.change(writes_per_second)
 
     def change(self, writes_per_second: Mapping[str, float]) -> None:
-        """Continue with these clusters, at their rates.  No call of another cluster may run."""
+        """Continue with these clusters, at their rates; no call of another one may be running."""
         at_once = _OF_ALL_AT_ONCE // max(1, len(writes_per_second))
         at_once = min(_CALLS_AT_ONCE, max(_FEWEST_AT_ONCE, at_once))
 
@@ -224,7 +225,7 @@ class ClusterCalls:
             }
 
         before = self.reads, self.writes
-        # Replaced whole: syncs of other clusters run meanwhile.
+        # Replaced as a whole: syncs of other clusters run meanwhile.
         self.reads, self.writes = pools_of("read", self.reads), pools_of("write", self.writes)
         for name, per_second in writes_per_second.items():
             self.writes[name].set_rate(per_second)
@@ -233,15 +234,16 @@ class ClusterCalls:
                 pools[gone].shutdown()
 
     def close(self) -> None:
-        """Wait for the calls that run; those that have not begun are cancelled."""
+        """Wait for running calls, and cancel the others."""
         for pool in (*self.reads.values(), *self.writes.values()):
             pool.shutdown()
 
 
 class FairQueries:
-    """Asks queries on threads.  Each server has its own, and so costs only its own queries time.
+    """Asks queries on threads; each server has its own.
 
-    What took more than ``slow_seconds`` last time has threads apart.
+    A slow server delays only its own queries. Queries that took more than ``slow_seconds`` last
+    time have separate threads.
     """
 
     def __init__(self, slow_seconds: float) -> None:
@@ -249,7 +251,7 @@ class FairQueries:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._pools: dict[str, tuple[PriorityPool, PriorityPool]] = {}
-        """By server, the calls of quick and of slow queries."""
+        """By server: the pools for fast and for slow queries."""
         self._slow: set[QueryKey] = set()
         self._served = LeastRecentlyServed[QueryKey]()
 
@@ -260,14 +262,14 @@ class FairQueries:
     def ask(
         self, metrics: MetricsReader, query: QueryKey, deadline: float
     ) -> Future[QueryResult | QueryFailure]:
-        """Ask one query; a QueryFailure if it could not begin before the deadline."""
+        """Ask one query; return a QueryFailure if it could not begin before the deadline."""
         pool = self._pools_of(query.server)[query in self._slow]
         call = partial(self._ask, metrics, query, deadline)
         late = partial(QueryFailure, NOT_BEGUN)
         return self._served.submit(pool, query, query.promql, deadline, call, late)
 
     def retain(self, queries: AbstractSet[QueryKey]) -> None:
-        """Forget what is known of queries that are not asked any more.  None of them may run."""
+        """Forget queries that are no longer asked. None of them may be running."""
         self._slow.intersection_update(queries)
         self._served.retain(queries)
         left = {query.server for query in queries}
@@ -277,7 +279,7 @@ class FairQueries:
             pool.shutdown()
 
     def close(self) -> None:
-        """Wait for the queries that run; those that have not begun are cancelled."""
+        """Wait for running queries, and cancel the others."""
         self._stop.set()
         for pool in itertools.chain(*self._pools.values()):
             pool.shutdown()

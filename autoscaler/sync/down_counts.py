@@ -1,4 +1,4 @@
-"""How many targets of one Prometheus server would go down, and its scale-down breaker (see 8.7).
+"""The number of targets of a Prometheus server that would scale down, and its breaker (8.7).
 
 Syncs are numbered in the order in which they begin.
 """
@@ -11,12 +11,12 @@ from autoscaler.core.target import Target
 
 
 def most_down(breaker: Breaker, of: int) -> int:
-    """Return how many of the targets of one server may go down in one period."""
+    """Return how many targets of one server may scale down in one period."""
     return of if of < breaker.min_targets else of * breaker.share // 100
 
 
 def holds(state: BreakerState, now: float) -> bool:
-    """Return whether nothing goes down at ``now``; a trip that is over may not be reviewed yet."""
+    """Return whether scale-downs are held at ``now``; an ended trip may not be reviewed yet."""
     return state.trip is not None and now < state.trip.until
 
 
@@ -29,10 +29,10 @@ def reviewed(
     *,
     is_complete: bool = True,
 ) -> BreakerState:
-    """Return the state at ``now``, when ``down`` of the ``of`` targets of the server would go down.
+    """Return the state at ``now``, if ``down`` of ``of`` targets would scale down.
 
-    A trip lasts for its time.  If still too many would go down at its end, the breaker trips again;
-    the answer "not too many" needs a complete count, and a trip is kept until then.
+    A trip lasts for its full time. If there are still too many at its end, the breaker trips again.
+    "Not too many" needs a complete count, and until then the trip stays.
     """
     trip, free_until = state.trip, state.released_until
     if holds(state, now) or (free_until is not None and now < free_until):
@@ -44,16 +44,16 @@ def reviewed(
 
 
 def released(breaker: Breaker, state: BreakerState, now: float) -> BreakerState:
-    """Return the state after an operator let the targets go: it does not trip for one hold."""
+    """Return the state after an operator released the targets: it does not trip for one hold."""
     return state if state.trip is None else BreakerState(None, now + breaker.hold)
 
 
 @dataclass(slots=True)
 class SyncCount:
-    """What one sync has to know: that enough of a server's targets were decided since it began.
+    """What one sync must know: that enough of a server's targets were decided since it began.
 
-    ``down`` are the decided targets that would scale down, ``awaited`` the sync's own targets
-    that it has not decided.
+    ``down`` are the decided targets that would scale down, ``awaited`` the sync's own targets that
+    it has not decided yet.
     """
 
     undecided: int
@@ -64,29 +64,29 @@ class SyncCount:
 
 @dataclass(slots=True)
 class ServerCount:
-    """The targets that read from a server, which of them would go down, and its breaker."""
+    """The targets that read from a server, the number that would scale down, and the breaker."""
 
     name: str
     breaker: Breaker
     targets: dict[str, Target] = field(default_factory=dict)
     in_shadow: dict[str, Target] = field(default_factory=dict)
-    """Those that read from it, too, but are not written now and do not count."""
+    """Targets that also read from it, but are not written now and do not count."""
     state: BreakerState = CLOSED
     reported: Trip | None = None
-    """The trip that was reported last, while it has not ended."""
+    """The last reported trip, while it has not ended."""
     decided: dict[str, int] = field(default_factory=dict)
-    """By target, how many syncs had begun when it was decided last."""
+    """By target: the number of syncs that had begun when it was last decided."""
     down: set[str] = field(default_factory=set)
-    """Those whose last sync decided on fewer replicas."""
+    """The targets whose last sync decided on fewer replicas."""
     outdated: set[str] = field(default_factory=set)
     """The awaited targets among ``down``."""
     over: int | None = None
-    """How many syncs had begun when the trip was first seen to be over."""
+    """The number of syncs that had begun when the trip was first seen to have ended."""
     syncs: dict[int, SyncCount] = field(default_factory=dict)
-    """Those that run, by their numbers."""
+    """The running syncs, by their numbers."""
 
     def go_on_from(self, before: "ServerCount") -> None:
-        """Take over what is known of those targets that were there before."""
+        """Take over the state of targets that existed before."""
         for key in before.in_shadow.keys() & self.targets.keys():
             self.in_shadow[key] = self.targets.pop(key)
         kept = self.targets.keys()
@@ -103,7 +103,7 @@ class ServerCount:
             )
 
     def counts(self, target: str, *, in_shadow: bool) -> bool:
-        """Return whether a target counts, now that it is known whether it is in shadow."""
+        """Return whether a target counts, given whether it is in shadow."""
         if in_shadow and target in self.targets:
             self.in_shadow[target] = self.targets.pop(target)
             decided = self.decided.pop(target, 0)
@@ -120,18 +120,18 @@ class ServerCount:
         return target in self.targets
 
     def begin(self, number: int) -> None:
-        """Count for a sync that begins."""
+        """Start to count for a sync that begins."""
         self.syncs[number] = SyncCount(len(self.targets))
 
     def expect(self, number: int, target: str) -> None:
-        """Await what a sync decides on a target."""
+        """Await the decision of a sync on a target."""
         if target in self.targets:
             self.syncs[number].awaited.add(target)
         if target in self.down:
             self.outdated.add(target)
 
     def note(self, begun: int, target: str, *, down: bool) -> None:
-        """Note whether a target would scale down; ``begun`` syncs had started before."""
+        """Note whether a target would scale down; ``begun`` syncs had begun before."""
         before = self.decided.get(target, 0)
         self.decided[target] = begun
         self.outdated.discard(target)
@@ -142,7 +142,7 @@ class ServerCount:
             (sync.down.add if down else sync.down.discard)(target)
 
     def give_up(self, number: int) -> bool:
-        """End the wait of a sync: undecided targets are not down; return whether it runs."""
+        """End a sync's wait: undecided targets are not down; return whether the sync runs."""
         sync = self.syncs.get(number)
         if sync is None:
             return False
@@ -153,15 +153,15 @@ class ServerCount:
         return True
 
     def end(self, number: int) -> None:
-        """Count no more for a sync that has ended."""
+        """Stop to count for a sync that has ended."""
         if self.give_up(number):
             del self.syncs[number]
 
     def review(self, begun: int, now: float) -> bool:
         """Update the state to ``now``, and return whether the breaker has tripped.
 
-        ``begun`` is the number of started syncs.  An ended trip is kept until the syncs that run
-        then have decided their targets; those that begin later do not prolong it.
+        ``begun`` is the number of syncs that have begun. An ended trip stays until the syncs that
+        run at that time have decided their targets; later syncs do not prolong it.
         """
         before, count = self.state, len(self.down) - len(self.outdated)
         if before.trip is not None and self.over is None and not holds(before, now):
@@ -176,7 +176,7 @@ class ServerCount:
         return self.state.trip is not None
 
     def is_open(self, number: int, now: float) -> bool:
-        """Return whether the targets that a sync has not decided yet may still matter to it."""
+        """Return whether targets that a sync has not decided yet may still change its answer."""
         sync = self.syncs.get(number)
         return (
             sync is not None
@@ -188,7 +188,7 @@ class ServerCount:
         )
 
     def query(self) -> str:
-        """Return the PromQL that most targets share that would go down; the first of equals."""
+        """Return the PromQL that most targets share which would scale down; the first of equals."""
         counts = Counter(
             promql
             for key, target in self.targets.items()

@@ -15,18 +15,18 @@ _STOP_CHECK_SECONDS = 0.2
 
 
 Coroutine = Generator[Future[Any], None, R]
-"""Yields a future that it waits for, and is resumed once that is done."""
+"""Yields a future that it waits for, and is resumed when that is done."""
 
 
 def promise() -> Future[None]:
-    """Return a future that a coroutine will set, and that no end of time or stop cancels."""
+    """Return a future that a coroutine will set, and that no deadline or stop cancels."""
     future: Future[None] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
 class Driver:
-    """Runs coroutines on the thread that calls `run`; they therefore need no locks."""
+    """Runs coroutines on the thread that calls `run`, so they need no locks."""
 
     def __init__(self) -> None:
         self._ready: deque[Coroutine[None]] = deque()
@@ -36,18 +36,18 @@ class Driver:
         self._timed: list[tuple[float, Callable[[], None]]] = []
 
     def call_at(self, instant: float, call: Callable[[], None]) -> None:
-        """Call something at an instant of `clock.monotonic`, unless `run` ends before."""
+        """Call a function at an instant of `clock.monotonic`, unless `run` ends before."""
         self._timed.append((instant, call))
 
     def start(self, coroutine: Coroutine[None]) -> None:
-        """Run a coroutine after those that can run already."""
+        """Run a coroutine after those that are ready."""
         self._ready.append(coroutine)
 
     def run(self, stop: threading.Event, until: float) -> None:
-        """Run all coroutines to their ends; what these raise comes as one ExceptionGroup then.
+        """Run all coroutines to their ends; their exceptions are raised as one ExceptionGroup.
 
-        Once ``stop`` is set, or the instant ``until`` (of `clock.monotonic`) has come, calls that
-        have not begun are cancelled; those that run are still waited for.
+        After ``stop`` is set, or the instant ``until`` (of `clock.monotonic`), calls that have not
+        begun are cancelled; running calls are still awaited.
         """
         raised: list[Exception] = []
         while self._ready or self._waiting:
@@ -69,20 +69,20 @@ class Driver:
             timed[1]()
 
     def _next(self) -> Coroutine[None]:
-        """Return a coroutine that can run.  Raises Empty where none can for a moment."""
+        """Return a coroutine that is ready. Raises Empty if no coroutine becomes ready soon."""
         if not self._ready:
             self._ready.extend(self._waiting.pop(self._done.get(timeout=_STOP_CHECK_SECONDS)))
         return self._ready.popleft()
 
     def _resume(self, coroutine: Coroutine[None]) -> None:
-        """Run a coroutine up to the next thing that it waits for."""
+        """Run a coroutine until it waits again."""
         for awaited in coroutine:
             if awaited in self._waiting:
                 self._waiting[awaited].append(coroutine)
             else:
                 self._waiting[awaited] = [coroutine]
-                # The callback holds neither the future nor the coroutine: such a cycle would keep
-                # a large answer until a garbage collection, which is rare.
+                # The callback refers to neither the future nor the coroutine: such a cycle would
+                # keep a large answer in memory until a garbage collection, which is rare.
                 awaited.add_done_callback(self._done.put)
                 if self._nothing_new:
                     awaited.cancel()

@@ -1,7 +1,7 @@
 """Detects targets whose selectors match the same pods (semantics 1.3.1, AmbiguousSelector).
 
-Selectors that require different values of one label by matchLabels share no pod; the pods of other
-pairs, the candidates, are compared.
+Selectors that require different values of one label by matchLabels have no common pod; of all other
+pairs, the candidates, the pods are compared.
 """
 
 import threading
@@ -25,7 +25,7 @@ _Labels = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class _Selector(NamedTuple):
-    """A selector as last read; one that is empty or malformed selects nothing and has no labels."""
+    """The last selector of a target; an empty or malformed one selects nothing, has no labels."""
 
     place: Place
     text: str
@@ -33,7 +33,7 @@ class _Selector(NamedTuple):
 
 
 class Overlaps:
-    """The selectors of the targets as last read, and the pairs that may match the same pods."""
+    """The last selectors of the targets, and the pairs that may match the same pods."""
 
     def __init__(self) -> None:
         self._selectors: dict[str, _Selector] = {}
@@ -44,7 +44,7 @@ class Overlaps:
         self._lock = threading.RLock()
 
     def __contains__(self, target: str) -> bool:
-        """Return whether a target is registered, be it with a selector that cannot be parsed."""
+        """Return whether a target is registered, even with a selector that cannot be parsed."""
         return target in self._selectors
 
     def register(self, target: str, place: Place, selector: str) -> None:
@@ -79,7 +79,7 @@ class Overlaps:
             keys, values = selector.labels
             by_keys = self._targets[selector.place]
             by_keys[keys][values].discard(target)
-            # Nothing stays of what is empty.
+            # Remove entries that are empty.
             if not by_keys[keys][values]:
                 del by_keys[keys][values]
             if not by_keys[keys]:
@@ -113,7 +113,7 @@ def _overlapping(
     keys: tuple[str, ...],
     values: tuple[str, ...],
 ) -> Iterator[str]:
-    """Yield the targets that require no other value of any label."""
+    """Yield the targets that require no different value of any label."""
     required = dict(zip(keys, values, strict=True))
     for other_keys, by_values in by_keys.items():
         if other_keys == keys:
@@ -126,7 +126,7 @@ def _overlapping(
 
 
 class PodReads:
-    """Reads pods before an instant of `clock.monotonic`; many threads may do so at once."""
+    """Reads pods before an instant of `clock.monotonic`. Thread-safe."""
 
     def __init__(self, cluster: Cluster, deadline: float) -> None:
         self._cluster = cluster

@@ -1,7 +1,7 @@
-"""The ports: what a sync needs from outside.  Adapters implement these protocols.
+"""The ports: what a sync needs from outside. Adapters implement these protocols.
 
-A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later, all of its tries
-included.  None raises for what the network or a server does: failures are values.
+A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later, including retries.
+None raises for errors of the network or a server: failures are values.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from autoscaler.core.writes import WriteOutcome
 
 @dataclass(frozen=True, slots=True)
 class SyncSummary:
-    """One sync of several targets: their number, its duration and its results."""
+    """One sync of several targets: their number, its duration and the results."""
 
     targets: int
     queries: int
@@ -34,23 +34,23 @@ class SyncSummary:
 
 
 class MetricsReader(Protocol):
-    """Answers PromQL: the connection to one server."""
+    """Answers PromQL queries: the connection to one server."""
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Evaluate an instant query as of ``at`` (Unix time); None is the server's own now."""
+        """Evaluate an instant query at ``at`` (Unix time); None is the server's own time."""
 
 
 class Cluster(Protocol):
-    """One cluster: what its caches know, and what its API server says.
+    """One cluster: its caches, and its API server.
 
-    No method ``cached_...`` waits; None means that it is not cached and has to be read.
+    No method ``cached_...`` waits; None means that the object is not cached and must be read.
     """
 
     def leads_since(self, namespace: str) -> float | None:
         """Return the time (`clock.steady`) from which this process may write; None if never."""
 
     def listing_anew(self) -> Callable[[float], None] | None:
-        """Return a function that waits until a deadline for the caches, if these are listed again.
+        """Return a function that waits for the caches until a deadline, if they are listed again.
 
         They are listed again after this process was suspended.
         """
@@ -64,12 +64,12 @@ class Cluster(Protocol):
     def cached_controller(
         self, namespace: str, ref: ScaleTargetRef
     ) -> str | UncheckedControl | None:
-        """Return in words which other autoscaler controls the object, or why none can say."""
+        """Return a description of the other autoscaler in control, or why it is unknown."""
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
-        """Return the HPA that controls an object, with the statuses that were in force since then.
+        """Return the HPA that controls an object, with all statuses since that instant.
 
-        None without one, of several, and where they cannot be watched now.
+        None without one, with several, and while HPAs cannot be watched.
         """
 
     def read_scale(
@@ -80,7 +80,7 @@ class Cluster(Protocol):
     def write_scale(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Set the replicas, guarded by the resourceVersion of the ``scale`` that was read."""
+        """Set the replicas, on condition of the resourceVersion of the ``scale`` that was read."""
 
     def list_pods(
         self, namespace: str, selector: str, deadline: float
@@ -89,25 +89,25 @@ class Cluster(Protocol):
 
 
 DEFAULT_CLUSTER = ""
-"""The name of the one cluster of a configuration that names none."""
+"""The name of the only cluster of a configuration without `clusters`."""
 
 
 Kept = tuple[str, History, float]
-"""A target's key, its history after a sync, and when it was decided about (Unix seconds)."""
+"""A target's key, its history after a sync, and the time of the decision (Unix seconds)."""
 
 
 class HistoryStore(Protocol):
-    """Keeps histories beyond the life of the process; calls take effect in their order.
+    """Keeps histories beyond the life of the process; calls take effect in order.
 
-    No method waits for a disk, and none raises: where nothing can be kept the daemon runs on from
-    memory, and the store itself reports that.
+    No method waits for a disk, and none raises: if nothing can be stored the daemon continues from
+    memory, and the store reports it.
     """
 
     def intend(self, target: str, history: History) -> Future[None]:
-        """Keep a history whose write is about to be sent; done once it is, or cannot be."""
+        """Store a history whose write is about to be sent; done when stored, or impossible."""
 
     def keep(self, kept: Sequence[Kept]) -> None:
-        """Keep the histories of a sync, all in one transaction."""
+        """Store the histories of a sync, all in one transaction."""
 
     def drop(self, targets: Iterable[str]) -> None:
         """Forget targets."""
@@ -116,7 +116,7 @@ class HistoryStore(Protocol):
         """Move every instant of every history, after the system's clock was set."""
 
     def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
-        """Keep how the scale-down breakers of all servers stand, by the names of these."""
+        """Store the states of the scale-down breakers, by the names of the servers."""
 
 
 class BreakerChange(Enum):
@@ -165,14 +165,14 @@ class Reporter:
         """Report a change of a scale-down breaker, at the end of the sync that saw it."""
 
     def clock_set(self, seconds: float) -> None:
-        """Report that the system's clock was set, and that the histories were moved with it."""
+        """Report that the system's clock was set, and that the histories have moved with it."""
 
     def synced(self, summary: SyncSummary) -> None:
         """Report the end of a sync."""
 
 
 class NoHistoryStore:
-    """A `HistoryStore` that keeps nothing."""
+    """A `HistoryStore` that stores nothing."""
 
     def intend(self, target: str, history: History) -> Future[None]:  # noqa: ARG002
         """Return a future that is done."""
@@ -195,7 +195,7 @@ class NoHistoryStore:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The outside of a sync."""
+    """All ports of a sync."""
 
     metrics: Mapping[str, MetricsReader]
     """By the name of the server (`Query.server`)."""
@@ -204,4 +204,4 @@ class Ports:
     reporter: Reporter
     history_store: HistoryStore = field(default_factory=NoHistoryStore)
     clock: Clock = clock
-    """What decisions are made by."""
+    """The flags that decisions use."""

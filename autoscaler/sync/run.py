@@ -1,6 +1,7 @@
-"""One sync of many targets after another: read, decide, write, report.
+"""One sync of many targets: read, decide, write, report.
 
-A target's coroutine waits only for its own inputs: a slow query or object delays only who needs it.
+A target's coroutine waits only for its own inputs: a slow query or object delays only the targets
+that need it.
 """
 
 import math
@@ -30,11 +31,11 @@ from autoscaler.sync.state import SyncState
 R = TypeVar("R")
 
 _LIST_SHARE, _SCALE_SHARE, _READ_SHARE = 1 / 4, 1 / 3, 2 / 3
-"""The parts of a sync's time for new lists after a suspension, for scales, and for all
-that is read; writes wait for everything."""
+"""The parts of a sync's time for new lists after a suspension, for scales, and for all reads;
+writes may use the rest."""
 
 _WATCHED_WITHIN_SECONDS = 5.0
-"""So long a watch may take to show what another process wrote."""
+"""The maximum delay until a watch shows a write of another process."""
 
 _FIRST: Urgency = (0, -math.inf)
 
@@ -43,7 +44,7 @@ _STOPPING = "the daemon stops before its turn came"
 
 @dataclass(eq=False)
 class SyncRun:
-    """One run of `Syncer.sync`.  Its methods run on one thread; calls to servers do not."""
+    """One run of `Syncer.sync`. Its methods run on one thread; calls to servers do not."""
 
     state: SyncState
     targets: Sequence[Target]
@@ -55,13 +56,13 @@ class SyncRun:
     driver: Driver = field(default_factory=Driver)
     answers: dict[QueryKey, QueryResult | QueryFailure] = field(default_factory=dict)
     answered: dict[QueryKey, Future[None]] = field(default_factory=dict)
-    """Done once the answer is there."""
+    """Done when the answer is there."""
     listed: dict[str, Future[None]] = field(default_factory=dict)
-    """By cluster that is listed again: done when the list ends or the wait is over."""
+    """By cluster that is listed again: done when the list is complete or the wait ends."""
     registered: dict[Place, Future[None]] = field(default_factory=dict)
-    """By cluster and namespace, done once each selector is known, or known to be unknowable."""
+    """By cluster and namespace: done when each selector is known, or known to be unreadable."""
     unregistered: dict[Place, set[str]] = field(default_factory=dict)
-    """The targets that this waits for."""
+    """The targets that wait for it."""
     number: int = 0
     """The number of this sync, for the breakers."""
     awaited_servers: set[str] = field(default_factory=set)
@@ -86,7 +87,7 @@ class SyncRun:
         }
 
     def run(self) -> None:
-        """Sync every target, hand the histories to the store, and report the sum."""
+        """Sync every target, pass the histories to the store, and report the sum."""
         state, driver = self.state, self.driver
         for name in {target.cluster for target in self.targets}:
             wait = self.ports.clusters[name].listing_anew()
@@ -102,7 +103,7 @@ class SyncRun:
         for query in state.queries.in_order(queries):
             self.answered[query] = promise()
             driver.start(self._ask(query))
-        # Should their scales or pods have to be read one by one.
+        # In case their scales or pods must be read individually.
         orders = (state.scale_read_order, state.pod_read_order)
         for target in sorted(
             self.targets, key=lambda target: [by.urgency(target.key) for by in orders]
@@ -150,7 +151,7 @@ class SyncRun:
         self.ports.reporter.report(step.result)
 
     def _scale(self, target: Target) -> Coroutine[Scale | ReadFailure]:
-        """Read the scale, and register its selector: others of the namespace wait for it."""
+        """Read the scale, and register its selector for the namespace's other targets."""
         namespace, ref = target.namespace, target.spec.scale_target_ref
         cluster = self.ports.clusters[target.cluster]
         try:
@@ -177,7 +178,7 @@ class SyncRun:
     def _pods(
         self, target: Target, scale: Scale | ReadFailure
     ) -> Coroutine[tuple[Pods, tuple[str, ...]]]:
-        """Read the pods where the decision needs them, and which other targets select them too."""
+        """Read the pods if the decision needs them, and the other targets that select them."""
         namespace = target.namespace
         registered = self.registered.get(target.place)
         if registered is not None and not registered.done():
@@ -201,7 +202,7 @@ class SyncRun:
         pods: Pods,
         ambiguous_with: tuple[str, ...],
     ) -> Step:
-        """Decide from all that was read, and remember what follows."""
+        """Decide, and remember the new history."""
         key, state, cluster = target.key, self.state, self.ports.clusters[target.cluster]
         ref = target.spec.scale_target_ref
         controller = None
@@ -247,16 +248,17 @@ class SyncRun:
         return None if steady is None else self.now - (self.steady - steady)
 
     def _unless_held(self, step: Step) -> Coroutine[Step]:
-        """Hold a scale-down while too many targets of a server would go down (semantics 8.7).
+        """Hold a scale-down while too many targets of a server would scale down (semantics 8.7).
 
-        It waits until that is known, or all is read: then there is still time to write.
+        It waits until the count is complete, or everything is read: then there is still time to
+        write.
         """
         breakers, key, now = self.state.breakers, step.rules.target.key, self._steady()
         down = goes_down(step.decision)
         breakers.note(key, now, down=down, in_shadow=step.decision.in_shadow)
         if not down:
             return step
-        # A hold of one server may end during the wait for another: then it is asked again.
+        # A hold of one server may end while the sync waits for another: check it again.
         while waits := breakers.undecided(self.number, key, now):
             for server, future in waits.items():
                 if server not in self.awaited_servers:
@@ -280,11 +282,11 @@ class SyncRun:
         return self.steady + self._elapsed()
 
     def _elapsed(self) -> float:
-        """Return for how long the sync has run, by the clock of decisions."""
+        """Return how long the sync has run, by the clock of decisions."""
         return self.ports.clock.steady() - self.begun_steady
 
     def _written(self, step: Step, scale: Scale) -> Coroutine[Step]:
-        """Write the count, if this process may; the store has it first: no crash loses it."""
+        """Write the count, if this process may; the store has it first, so no crash loses it."""
         if step.decision.in_shadow:
             return step.settled(SkippedWrite(SkippedWriteReason.SHADOW))
         target, desired = step.rules.target, step.decision.desired
@@ -298,7 +300,7 @@ class SyncRun:
             target.namespace,
             partial(cluster.write_scale, target.namespace, ref, scale, desired, until),
         )
-        # What raised may have been sent; what never began was not.
+        # A call that raised may have been sent; one that never began was not.
         write = yield from self._result(
             sending, lambda why: WriteFailure(why, unknown=not sending.cancelled())
         )
@@ -308,7 +310,7 @@ class SyncRun:
         return step
 
     def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
-        """Wait for a call and return its result, or ``failed`` of its error."""
+        """Wait for a call and return its result, or the result of ``failed`` for its error."""
         yield future
         if future.cancelled():
             return failed(_STOPPING if self.state.stop.is_set() else NOT_BEGUN)
@@ -321,14 +323,14 @@ class SyncRun:
 
 
 def write_urgency(current: int, desired: int) -> Urgency:
-    """Return how urgent a write is: scale-ups first, then the larger relative change."""
+    """Return the urgency of a write: scale-ups first, then larger relative changes."""
     if desired > current:
         return 0, -(desired / current if current else float("inf"))
     return 1, -(current / desired if desired else float("inf"))
 
 
 class Syncer(SyncState):
-    """Syncs targets, several syncs at the same time, and keeps their histories."""
+    """Syncs targets, also several syncs at the same time, and keeps their histories."""
 
     def sync(
         self,
@@ -339,9 +341,9 @@ class Syncer(SyncState):
         steady: float | None = None,
         due: float | None = None,
     ) -> None:
-        """Sync every target once, from the Unix time ``now`` on, within ``budget`` seconds.
+        """Sync every target once, at the Unix time ``now``, within ``budget`` seconds.
 
-        It was ``due``, by default ``now``.  If the clock was set since the last sync, which
+        It was ``due``, by default ``now``. If the clock was set since the last sync, which
         ``steady`` (of `clock.steady`, at ``now``) shows, windows and periods move with it.
         """
         steady = self.ports.clock.steady() if steady is None else steady

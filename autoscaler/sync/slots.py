@@ -1,7 +1,7 @@
-"""When each target is synced: together if they share period and query, otherwise spread.
+"""When each target is synced: together if targets share period and query, otherwise spread.
 
-All other targets of a period are spread over it, at an offset that follows from their names alone
-and is therefore the same after a restart.
+All other targets of a period are spread over it, at an offset that is a hash of their names and
+therefore the same after a restart.
 """
 
 import zlib
@@ -24,11 +24,11 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """No other slot of a configuration has it."""
+        """A name that is unique in a configuration."""
         return f"{self.period}+{self.offset}"
 
     def is_part_of(self, other: "Slot | None") -> bool:
-        """Return whether another slot has all targets that this one has, unchanged."""
+        """Return whether another slot has all targets of this one, unchanged."""
         of_other = {} if other is None else {target.key: target for target in other.targets}
         return other is not None and all(
             target == of_other.get(target.key) for target in self.targets
@@ -36,7 +36,7 @@ class Slot:
 
 
 def slots_of(targets: Sequence[Target]) -> tuple[Slot, ...]:
-    """Divide targets into slots of at least a second, at most 15 a period."""
+    """Divide targets into slots of at least one second, at most 15 in a period."""
     by_slot: dict[tuple[float, float], list[Target]] = {}
     for target, group in zip(targets, _group_of_each(targets), strict=True):
         period = target.sync_period
@@ -47,7 +47,7 @@ def slots_of(targets: Sequence[Target]) -> tuple[Slot, ...]:
 
 
 def _group_of_each(targets: Sequence[Target]) -> list[str]:
-    """Return each target's group: targets of one period that share queries, also through others."""
+    """Return each target's group: targets of one period that share queries, directly or not."""
     parents: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -59,12 +59,13 @@ def _group_of_each(targets: Sequence[Target]) -> list[str]:
     for target in targets:
         names = [_group_of(target, query) for query in target.all_queries]
         for name in names:
-            # The smaller name names the group, so that the order of the targets does not matter.
+            # The smaller name is the group's name, so that the order of the targets does not
+            # matter.
             first, second = sorted((root(names[0]), root(name)))
             parents[second] = first
     return [root(_group_of(target, target.queries[0])) for target in targets]
 
 
 def _group_of(target: Target, query: Query) -> str:
-    """Return the group of a target with one query; the default server's keep their names."""
+    """Return the group of a target with one query; the default server's groups keep their names."""
     return f"{target.sync_period}:{query.server and query.server + ':'}{query.promql}"

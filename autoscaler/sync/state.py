@@ -1,4 +1,4 @@
-"""What the syncs of a daemon carry from one to the next, and the threads that they share."""
+"""The state that a daemon's syncs share, and their threads."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -22,16 +22,16 @@ R = TypeVar("R")
 
 
 class Histories:
-    """The history of each target from one sync to the next; a store keeps it beyond the process.
+    """The history of each target; a store keeps it beyond the process.
 
-    If the system's clock is set, all move with it.  A sync that runs meanwhile continues by the
-    clock ``as_of`` its beginning.
+    If the system's clock is set, all histories move with it. A sync that runs meanwhile continues
+    with the clock ``as_of`` its beginning.
     """
 
     def __init__(
         self, store: HistoryStore, known: Mapping[str, History], steps: clock.Steps
     ) -> None:
-        """Continue with ``known``, which are by the clock at the beginning of ``steps``."""
+        """Continue with ``known``, as of the clock at the beginning of ``steps``."""
         self._store = store
         self._by_target = dict(known)
         self._lock = threading.RLock()
@@ -40,11 +40,11 @@ class Histories:
 
     @property
     def as_of(self) -> float:
-        """A name for the clock as it is set now: the seconds by which it was set so far."""
+        """An identity of the current clock: the seconds by which it was set so far."""
         return self._moved
 
     def follow_clock(self, wall: float, steady: float) -> tuple[float, float]:
-        """Move with the clock if it was set; return by how many seconds it was, and `as_of`."""
+        """Move with the clock if it was set; return by how many seconds, and `as_of`."""
         with self._lock:
             total = self._steps.total(wall, steady)
             step = total - self._moved
@@ -56,30 +56,30 @@ class Histories:
             return step, self._moved
 
     def get(self, target: str, as_of: float) -> History:
-        """Return a target's history; an empty one for a target that is new."""
+        """Return a target's history; an empty one for a new target."""
         with self._lock:
             return _moved(self._by_target.get(target, History()), as_of - self._moved)
 
     def snapshot(self, wall: float, steady: float) -> Mapping[str, History]:
-        """Return all histories as they are now, by the clock as it is set now."""
+        """Return all histories, by the current clock."""
         with self._lock:
             by_target = dict(self._by_target)
             ahead = self._steps.total(wall, steady) - self._moved
         return {key: _moved(history, ahead) for key, history in by_target.items()}
 
     def put(self, target: str, history: History, as_of: float) -> History:
-        """Remember a target's history until the next sync; return it by the clock as set now."""
+        """Store a target's history until the next sync; return it by the current clock."""
         with self._lock:
             moved = self._by_target[target] = _moved(history, self._moved - as_of)
             return moved
 
     def intend(self, target: str, history: History, as_of: float) -> Future[None]:
-        """Remember a history whose write is about to be sent; done once the store has it."""
+        """Store a history whose write is about to be sent; done when the store has it."""
         with self._lock:
             return self._store.intend(target, self.put(target, history, as_of))
 
     def keep(self, decisions: Mapping[str, Decision], as_of: float) -> None:
-        """Give the store the histories of a sync."""
+        """Pass the histories of a sync to the store."""
         with self._lock:
             step = self._moved - as_of
             self._store.keep(
@@ -109,9 +109,9 @@ USUAL_WRITES_PER_SECOND = 100.0
 class SyncState:
     """What all syncs share; syncs of different targets may use it at the same time.
 
-    ``stop`` ends syncs early: calls that run are finished, no other begins.  ``known`` are the
-    histories to continue, by the clock at the beginning of ``steps``.  ``writes_per_second`` are
-    by cluster, by default `USUAL_WRITES_PER_SECOND`.
+    ``stop`` ends syncs early: running calls are finished, no other begins. ``known`` are the
+    histories to continue, by the clock at the beginning of ``steps``. ``writes_per_second`` are by
+    cluster, by default `USUAL_WRITES_PER_SECOND`.
     """
 
     def __init__(
@@ -136,9 +136,9 @@ class SyncState:
         )
         self.overlaps = Overlaps()
         self.last_sync: dict[str, float] = {}
-        """When, by `clock.steady`, the last sync of each target began, of any process."""
+        """When the last sync of each target began, of any process (`clock.steady`)."""
         self.last_read: dict[str, float] = {}
-        """Likewise the last sync of this process that read its scale."""
+        """When the last sync of this process that read its scale began."""
         self.scale_read_order = LeastRecentlyServed[str]()
         self.pod_read_order = LeastRecentlyServed[str]()
 
@@ -146,7 +146,7 @@ class SyncState:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for the calls that run; those that have not begun are cancelled."""
+        """Wait for running calls, and cancel the others."""
         self.queries.close()
         self.cluster_calls.close()
 
@@ -158,9 +158,9 @@ class SyncState:
         writes_per_second: Mapping[str, float],
         breaker: Breaker | None = None,
     ) -> None:
-        """Continue with other targets, flags and ports; a target whose key stays keeps its history.
+        """Continue with other targets, flags and ports; histories stay with their keys.
 
-        No sync of a changed or removed target may run; other syncs keep the previous ports.
+        No changed or removed target may be in a sync; other syncs keep the previous ports.
         """
         keys = {target.key for target in targets}
         self.queries.retain({query.key for target in targets for query in target.all_queries})
@@ -181,7 +181,7 @@ class SyncState:
         deadline: float,
         call: Callable[[], R],
     ) -> Future[R]:
-        """Read something of one target on a thread; a late call answers at once by itself."""
+        """Read for one target on a thread; a call past its deadline returns a failure at once."""
         pool = self.cluster_calls.reads[target.cluster]
         return reads.submit(pool, target.key, target.namespace, deadline, call, call)
 
@@ -198,7 +198,7 @@ class SyncState:
     # -- scale-down breakers -----------------------------------------------------------------
 
     def release(self, server: str | None = None) -> list[BreakerNews]:
-        """Let go what the breaker of a server holds, or of all; any thread may call this."""
+        """Release the targets that the breaker of a server holds, or of all. Thread-safe."""
         news = self.breakers.release(server, self.ports.clock.steady())
         self.report_breakers(news)
         return news
