@@ -1,7 +1,8 @@
-"""What `plan` says while it waits, and of who else controls a target."""
+"""`plan`: its notes, exit codes and what it asks, and where each query is from."""
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,45 +36,52 @@ from tests.worlds.prometheus import faults
 HPA = 'HorizontalPodAutoscaler "web"'
 
 
-def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a server, whatever fails after it and however often."""
+def test_a_wait_has_one_note_of_each_server(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever fails after it and however often."""
     notes = _Notes()
-    for failure in ("Prometheus at http://p refused the connection", "and again", "and again"):
+    for failure in ("p refused", "p again", "p again"):
         notes.prometheus_retry("", failure)
-    notes.kubernetes_retry("the API server is away")
-    assert capsys.readouterr().err == (
-        "note: Prometheus at http://p refused the connection; it is tried again\n"
-        "note: the API server is away; it is tried again\n"
-    )
+    notes.kubernetes_retry("k refused")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("note: p refused")
+    assert second.startswith("note: k refused")
 
 
-def test_a_server_that_is_away_is_waited_for_aloud(tmp_path: Path) -> None:
-    """On standard error, after what the plan goes on with; standard output is a list of JSON."""
-    server = f"http://127.0.0.1:{free_port()}"
-    path = tmp_path / "kubeconfig"
+@pytest.fixture
+def away(tmp_path: Path) -> tuple[str, str]:
+    """Give an API server that is away, and a kubeconfig that names it."""
+    server, path = f"http://127.0.0.1:{free_port()}", tmp_path / "kubeconfig"
     path.touch(mode=0o600)
     path.write_text(kubeconfig({"server": server}, {"token": "s3cret"}))
-    away = f"the API server {server} cannot be reached: connection refused"
+    return server, str(path)
+
+
+def test_a_wait_for_the_api_server_is_a_note(tmp_path: Path, away: tuple[str, str]) -> None:
+    """On standard error, after the history of the plan; standard output is a list of JSON."""
+    server, path = away
     with faults.ScriptedServer(faults.answer()) as prometheus:
         file = write_config(tmp_path / "a.yaml", queue_config(prometheus.url, "shop", "a", "b"))
-        environment = {"KUBECONFIG": str(path)}
+        environment = {"KUBECONFIG": path}
         ran = autoscaler("plan", "-c", str(file), "-o", "json", environment=environment)
     assert ran.returncode == 1
-    first, *rest = ran.stderr.splitlines()
-    assert first.startswith("note: decides like a daemon that has just started")
-    assert rest == [f"note: {away}; it is tried again"]
-    assert [number["scale"] for number in json.loads(ran.stdout)] == [{"error": away}] * 2
+    history, wait = ran.stderr.splitlines()
+    assert history.startswith("note: ")
+    assert server not in history
+    first, second = (target["scale"]["error"] for target in json.loads(ran.stdout))
+    assert first == second
+    assert server in first
+    assert wait.startswith(f"note: {first}")
 
 
-def test_servers_that_are_not_there_are_given_up_after_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_absent_servers_are_given_up_after_a_second(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    away: tuple[str, str],
 ) -> None:
     """A name that does not resolve and a refused connection, of Prometheus and the API server."""
-    path = tmp_path / "kubeconfig"
-    path.touch(mode=0o600)
-    server = f"http://127.0.0.1:{free_port()}"
-    path.write_text(kubeconfig({"server": server}, {"token": "s3cret"}))
-    monkeypatch.setenv("KUBECONFIG", str(path))
+    server, path = away
+    monkeypatch.setenv("KUBECONFIG", path)
     names = [f"w{number}" for number in range(40)]
     url = "http://nowhere.invalid:9090"
     file = write_config(tmp_path / "a.yaml", queue_config(url, "shop", *names))
@@ -82,17 +90,16 @@ def test_servers_that_are_not_there_are_given_up_after_a_second(
     assert validate_files([file], ask_prometheus=True) == 1
     assert clock.monotonic() - began < 6
     out, err = capsys.readouterr()
-    assert f"{server} cannot be reached: connection refused" in out
-    assert "the name nowhere.invalid does not resolve" in err
+    assert server in out
+    assert "nowhere.invalid" in err
 
 
-def test_a_daemon_that_is_named_must_answer(tmp_path: Path) -> None:
-    """Else there is no plan."""
+def test_without_an_answer_of_the_named_daemon_there_is_no_plan(tmp_path: Path) -> None:
     file = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
     nobody = f"http://127.0.0.1:{free_port()}"
     ran = autoscaler("plan", "-c", str(file), "--url", nobody)
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr == f"autoscaler cannot plan: no daemon listens at {nobody}\n"
+    assert nobody in ran.stderr
 
 
 class NobodyElse:
@@ -143,17 +150,16 @@ def two_queues(folder: Path, **settings: object) -> Path:
     return write_config(folder / "a.yaml", document | state | settings)
 
 
-def test_a_plan_finds_a_count_as_a_daemon_that_has_just_started(
+def test_a_plan_holds_the_current_count_for_a_window(
     world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It holds for a window."""
+    """As a daemon that has just started does."""
     file = two_queues(tmp_path)
     file.write_text(file.read_text().replace("Seconds: 0", "Seconds: 300"))
-    assert print_plan(file, ("shop/b",), explain=True) == 0
-    out = capsys.readouterr().out
-    assert "stabilizing at 7" in out
-    assert "ScaleDownStabilized" in out
-    assert "7 replicas at the first sync" in out
+    assert print_plan(file, ("shop/b",), as_json=True) == 0
+    (plan,) = json.loads(capsys.readouterr().out)
+    assert (plan["currentReplicas"], plan["desiredReplicas"], plan["rescale"]) == (7, 7, False)
+    assert "ScaleDownStabilized" in [condition["reason"] for condition in plan["conditions"]]
     assert world.written == []
 
 
@@ -178,16 +184,16 @@ def test_a_plan_fails_where_the_daemon_could_not_write(
 
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("named", [True, False])
-def test_a_plan_says_once_that_hpas_cannot_be_listed(
+def test_a_list_of_hpas_that_is_forbidden_has_one_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: bool
 ) -> None:
     """By the right that is missing, or where rights cannot be reviewed by the refused list."""
-    lacked = [MissingRight("may not list HPAs", HPAS, prevents_writes=False)]
+    lacked = [MissingRight("no right", HPAS, prevents_writes=False)]
     monkeypatch.setitem(globals(), "LACKED", lacked if named else [])
-    monkeypatch.setattr(NobodyElse, "forbidden", ("the list is forbidden",))
+    monkeypatch.setattr(NobodyElse, "forbidden", ("no list",))
     assert print_plan(two_queues(tmp_path)) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
-    assert notes == ["note: may not list HPAs" if named else "note: the list is forbidden"]
+    assert notes == ["note: no right" if named else "note: no list"]
 
 
 def test_a_plan_asks_only_what_its_targets_use(world: Memory, tmp_path: Path) -> None:
@@ -197,7 +203,7 @@ def test_a_plan_asks_only_what_its_targets_use(world: Memory, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("how", ["text", "explain", "as_json"])
-def test_a_plan_says_what_there_is_where_a_query_found_no_series(
+def test_a_plan_names_the_metric_that_has_no_series(
     world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     """As `validate --prometheus` does; nothing more is asked of a query that found some."""
@@ -206,26 +212,28 @@ def test_a_plan_says_what_there_is_where_a_query_found_no_series(
     last_sample = "topk(1, max by (job, instance) (max_over_time(timestamp(redy)[6h:1m])))"
     world.answers |= dict.fromkeys(("sum(redy)", "count(redy)", last_sample), answer())
     assert print_plan(file, explain=how == "explain", as_json=how == "as_json") == 1
-    found = "there are no series redy"
     out = capsys.readouterr().out
     if how == "as_json":
-        assert [number.get("noSeries") for number in json.loads(out)] == [None, [found]]
+        a, b = json.loads(out)
+        assert "noSeries" not in a
+        (finding,) = b["noSeries"]
+        assert finding.endswith(" redy")
     else:
         before, _, after = out.partition("shop/Deployment/b")
-        assert found not in before
-        assert f"\n  {found}\n" in f"{after}\n"
+        assert "redy" not in before
+        assert re.search(r"^  [^:]* redy$", after, re.MULTILINE)
     assert world.queried.count("vector(5)") == world.queried.count("count(redy)") == 1
 
 
-def test_a_plan_heeds_a_breaker_that_holds(
+def test_a_plan_heeds_a_breaker_only_while_it_holds(
     world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As the daemon has kept it; not one that is over, or of another server."""
     breaker = {"share": "20%", "minTargets": 2, "hold": "10m"}
     file = two_queues(tmp_path, scaleDownBreaker=breaker)
 
-    def planned(**trips: float) -> str:
-        """Plan b while breakers hold for so many seconds from now."""
+    def planned(**trips: float) -> tuple[int, bool]:
+        """Return the count of b and whether it changes, while breakers hold for some seconds."""
         now = clock.wall()
         with running(tmp_path / "state", Sayings(), Time(now, clock.steady(), this_boot())) as (
             store,
@@ -237,15 +245,15 @@ def test_a_plan_heeds_a_breaker_that_holds(
                     for name, left in trips.items()
                 }
             )
-        print_plan(file, ("shop/b",))
-        return capsys.readouterr().out
+        print_plan(file, ("shop/b",), as_json=True)
+        (plan,) = json.loads(capsys.readouterr().out)
+        return plan["desiredReplicas"], plan["rescale"]
 
-    assert "would scale 7 -> 1" in planned(default=-1.0, mimir=500.0)
-    held = planned(default=500.0)
-    assert "held at 7 (would scale to 1)" in held
+    assert planned(default=-1.0, mimir=500.0) == (1, True)
+    assert planned(default=500.0) == (7, False)
     assert world.written == []
     two_queues(tmp_path, scaleDownBreaker=breaker | {"minTargets": 3})
-    assert "would scale 7 -> 1" in planned(default=500.0)
+    assert planned(default=500.0) == (1, True)
 
 
 # -- where the queries come from -------------------------------------------------------------------
@@ -261,7 +269,7 @@ def target(name: str, *metrics: object) -> dict[str, object]:
     return TARGET | {"scaleTargetRef": ref} | ({"metrics": list(metrics)} if metrics else {})
 
 
-def test_each_query_is_named_by_where_it_stands(tmp_path: Path) -> None:
+def test_each_query_is_named_by_its_place(tmp_path: Path) -> None:
     """Two names of one PromQL are told apart, and so is the metric that a target leaves out."""
     metrics = (
         written_external("b"),
@@ -273,14 +281,14 @@ def test_each_query_is_named_by_where_it_stands(tmp_path: Path) -> None:
     document = {
         "prometheus": {"url": "http://p:9090", "servers": {"mimir": mimir}},
         "queries": {"a": "vector(1)", "b": "vector(1)"},
-        "resourceQueries": {"memory": "sum by (namespace, pod, container) (used)"},
+        "resourceQueries": {"memory": "sum by (pod) (used)"},
         "targets": [
             target("first", *metrics),
             target("second", *metrics) | {"server": "mimir"},
             target("third"),
         ],
     }
-    cpu = "the built-in query of cpu"
+    cpu = f"the built-in query of {CPU['name']}"
     named = tuple(map(QuerySource, ("queries.b", "its own query", cpu)))
     of_mimir = "prometheus.servers.mimir.resourceQueries.memory"
     assert query_sources(load(write_config(tmp_path / "a.yaml", document))) == {
