@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from autoscaler import __version__
 from autoscaler.app import app
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.tables import rows
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
@@ -126,7 +126,7 @@ def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, obje
     }
 
 
-def test_version_is_that_of_the_package() -> None:
+def test_the_version_is_the_version_of_the_package() -> None:
     """`--version` prints the name and the version, and exits 0."""
     ran = autoscaler("--version")
     assert (ran.returncode, ran.stdout) == (0, f"autoscaler {__version__}\n")
@@ -144,10 +144,10 @@ def test_every_command_explains_itself(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "status", "explain", "history"])
-def test_how_to_reach_the_daemon_is_one_group_of_help(command: str) -> None:
+def test_options_of_the_connection_to_the_daemon_are_one_group_of_help(command: str) -> None:
     """The address and all ways to sign in are together, and nothing else is there."""
     text = autoscaler(command, "--help").stdout
-    _, group = text.split("\nConnection to the daemon:\n")
+    group = re.split(r"\nConnection [a-z ]+:\n", text)[1]
     names = {line.split()[0] for line in group.splitlines() if line.startswith("  --")}
     signs_in = {"--ca-file", "--cert-file", "--key-file", "--token-file", "--user"}
     assert names == {"--url", "--password-file", *signs_in}
@@ -176,13 +176,14 @@ def test_the_environment_names_the_daemon(tmp_path: Path) -> None:
     for words in (["status"], ["history"], ["explain", "shop/a"], ["agreement"]):
         ran = autoscaler(*words, environment=environment)
         assert ran.returncode == 1, words
-        assert f"no daemon listens at {url}" in ran.stderr, words
+        assert url in ran.stderr, words
     ran = autoscaler("status", environment=NOWHERE | {"AUTOSCALER_URL": "eu"})
     assert ran.returncode == 2
     assert "AUTOSCALER_URL" in autoscaler("adopt", "--help").stdout
     named = autoscaler("history", "--state-directory", str(tmp_path), environment=environment)
-    told = f"nothing is recorded in {tmp_path}: there is no record.db\n"
-    assert (named.returncode, named.stderr) == (1, told)
+    assert named.returncode == 1
+    assert_parts(named.stderr, str(tmp_path), "record.db")
+    assert url not in named.stderr
 
 
 def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:
@@ -237,15 +238,15 @@ def test_validate_warns_and_strict_makes_warnings_mistakes(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "resume"])
-def test_a_command_that_cannot_begin_says_so(command: str, tmp_path: Path) -> None:
+def test_a_command_that_cannot_begin_fails_with_the_reason(command: str, tmp_path: Path) -> None:
     """On a file with errors it exits with 2, without a cluster to talk to with 1."""
     bad = write_config(tmp_path / "bad.yaml", {"prometheus": {}, "targets": []})
     good = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
     names = ["shop/a"] * (command == "resume")
-    for file, code, said in ((bad, 2, "prometheus.url"), (good, 1, "autoscaler cannot ")):
+    for file, code, part in ((bad, 2, "prometheus.url"), (good, 1, "autoscaler cannot ")):
         ran = autoscaler(command, "-c", str(file), *names, environment=NOWHERE)
         assert ran.returncode == code
-        assert said in ran.stderr
+        assert part in ran.stderr
         assert "Traceback" not in ran.stderr
 
 
@@ -291,12 +292,11 @@ def plan(plan_file: Path, environment: Mapping[str, str]) -> Plan:
 
 
 def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, namespace: str) -> None:
-    """Both targets are told, ceil(90 / 30) = 3 for one and the reason of the other; exit 1."""
+    """Both targets are shown, ceil(90 / 30) = 3 of one and the reason of the other; exit 1."""
     ran = plan()
     assert ran.returncode == 1, ran.stderr
     assert f"{namespace}/Deployment/worker  2 -> 3" in ran.stdout
-    assert re.search(r"queue_messages: \S+/30 per replica asks for 3 replicas", ran.stdout)
-    assert "would scale 2 -> 3" in ran.stdout
+    assert re.search(r"  queue_messages: \S+/30 .* 3 replicas", ran.stdout)
     worker, ghost = json.loads(plan("-o", "json").stdout)
     assert worker["target"] == f"{namespace}/Deployment/worker"
     assert (worker["desiredReplicas"], worker["rescale"], worker["write"]) == (3, True, "planned")
@@ -308,19 +308,15 @@ def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, names
     assert admin_api.get(path)["spec"]["replicas"] == 2
 
 
-def test_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) -> None:
-    """`--explain NAMESPACE/NAME` tells reading, ratio, proposal and verdict; exit 0."""
+def test_a_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) -> None:
+    """`--explain NAMESPACE/NAME` prints reading, ratio, proposal and verdict; exit 0."""
     ran = plan("--explain", f"{namespace}/worker")
     assert ran.returncode == 0, ran.stderr
-    for part in (
-        "would scale 2 -> 3",
-        "minReplicas 1, maxReplicas 20",
-        "External queue_messages, target 30 per replica",
-        "value: 45 per replica",
-        "ceil(90 / 30 per replica)",
-        "ScalingActive=True ValidMetricFound",
-    ):
-        assert part in ran.stdout
+    assert_parts(
+        ran.stdout,
+        *("2 -> 3", "minReplicas 1, maxReplicas 20", "External queue_messages, "),
+        *("45 per replica", "ceil(90 / 30 per replica)", "ScalingActive=True ValidMetricFound"),
+    )
     assert "ghost" not in ran.stdout
     misspelt = f"{namespace}/deployment/wroker"
     ran = plan(misspelt)
@@ -329,14 +325,18 @@ def test_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) ->
     assert f"{namespace}/worker?" in ran.stderr
 
 
-def test_plan_of_no_targets_says_so(tmp_path: Path, environment: Mapping[str, str]) -> None:
+def test_a_plan_of_no_targets_names_the_file(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
     """A table of nothing would leave open whether anything was looked at."""
     file = write_config(tmp_path / "none.yaml", queue_config("http://127.0.0.1:1", "shop"))
     ran = autoscaler("plan", "-c", str(file), environment=environment)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{file} names no targets\n", "")
+    assert (ran.returncode, ran.stdout.split()[0], ran.stderr) == (0, str(file), "")
 
 
-def test_plan_of_a_target_knows_its_neighbours(plan: Plan, admin_api: Api, namespace: str) -> None:
+def test_a_plan_of_a_target_knows_its_neighbours(
+    plan: Plan, admin_api: Api, namespace: str
+) -> None:
     """A target whose pods are also another target's is blocked, though only it is asked for."""
     twin = workloads.deployment("ghost", 1)
     labels = {"app": "worker"}
@@ -345,9 +345,11 @@ def test_plan_of_a_target_knows_its_neighbours(plan: Plan, admin_api: Api, names
     admin_api.create(workloads.collection("Deployment", namespace), twin)
     path = workloads.collection("Pod", namespace)
     wait_until("a pod", lambda: admin_api.get(path, labelSelector="app=worker")["items"])
-    ran = plan(f"{namespace}/worker")
+    ran = plan(f"{namespace}/worker", "-o", "json")
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "the selector 'app=worker' also matches pods of" in ran.stdout
+    (worker,) = json.loads(ran.stdout)
+    reasons = [condition["reason"] for condition in worker["conditions"]]
+    assert "AmbiguousSelector" in reasons
 
 
 def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:
@@ -356,4 +358,4 @@ def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:
     file.write_text("prometheus: {url: http://p}\nleaderElection: {enabled: true}\ntargets: []\n")
     done = autoscaler("validate", str(file))
     assert done.returncode == 0
-    assert "leaderElection.namespace is the namespace of the daemon's pod" in done.stderr
+    assert "leaderElection.namespace" in done.stderr

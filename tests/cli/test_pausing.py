@@ -16,7 +16,7 @@ from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
 from autoscaler.kubernetes.discovery import annotations_of, manager_of
 from tests.cli.test_commands import autoscaler, queue_config
-from tests.narrowing import instance, known
+from tests.narrowing import assert_parts, instance, known
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
@@ -114,7 +114,7 @@ def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
     assert "5 replicas" in second
 
 
-def test_who_pauses_is_not_who_set_the_replicas(shop: Shop) -> None:
+def test_a_pause_keeps_the_manager_of_the_replicas(shop: Shop) -> None:
     """The daemon tells changes by others with the manager of the field."""
     path = f"{manifests.deployments(shop.namespace)}/web"
     query = {"fieldManager": "helm"}
@@ -125,7 +125,7 @@ def test_who_pauses_is_not_who_set_the_replicas(shop: Shop) -> None:
     assert manager_of({"metadata": shop.metadata()}, ("spec", "replicas")) == before
 
 
-def test_what_is_refused_is_told_and_the_others_are_paused(
+def test_a_refused_name_keeps_no_other_from_being_paused(
     shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A workload that does not exist, a kind that nobody serves, and a right that is missing."""
@@ -142,17 +142,17 @@ def test_what_is_refused_is_told_and_the_others_are_paused(
     assert unserved.endswith("Deployment, ReplicaSet, StatefulSet")
     shop.log_in(monkeypatch, shop.cluster.reader_token)
     assert resume([f"{space}/web"]) == 1
-    assert 'cannot patch resource "deployments" in API group "apps"' in capsys.readouterr().err
+    assert_parts(capsys.readouterr().err, "patch", '"deployments"', '"apps"')
     assert shop.paused() is not None
     shop.log_in(monkeypatch, "s3cret-but-wrong")
-    with pytest.raises(CommandError, match="autoscaler cannot resume: the API server ") as refused:
+    with pytest.raises(CommandError, match=r"autoscaler cannot resume: ") as refused:
         resume([f"{space}/web", f"{space}/weeb"])
     assert "s3cret" not in str(refused.value)
     assert capsys.readouterr().err == ""
 
 
-def test_names_are_those_of_the_configuration(shop: Shop, tmp_path: Path) -> None:
-    """With -c one that no target has is refused, with what was meant."""
+def test_with_a_configuration_only_its_targets_are_paused(shop: Shop, tmp_path: Path) -> None:
+    """Another name is refused, with a suggestion."""
     file = write_config(
         tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", shop.namespace, "web")
     )
@@ -171,7 +171,7 @@ def test_names_are_those_of_the_configuration(shop: Shop, tmp_path: Path) -> Non
     assert (found.replicas, found.until) == (3, None)
 
 
-def test_a_pause_of_the_configuration_is_told_and_can_be_overridden(
+def test_a_pause_of_the_configuration_is_overridden_only_with_force(
     shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An annotation wins over it."""
@@ -190,7 +190,7 @@ def test_a_pause_of_the_configuration_is_told_and_can_be_overridden(
     assert resumed.endswith('autoscaler/paused is "false"')
 
 
-def test_a_server_that_is_away_is_told_once(
+def test_a_server_that_is_away_is_one_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many workloads are named."""
@@ -201,6 +201,6 @@ def test_a_server_that_is_away_is_told_once(
     monkeypatch.setattr(pausing, "_SECONDS", 0.5)
     with pytest.raises(CommandError) as refused:
         pause(["shop/web", "shop/api"])
-    said = f"the API server {server} cannot be reached: connection refused"
-    assert (str(refused.value), refused.value.code) == (f"autoscaler cannot pause: {said}", 1)
+    assert refused.value.code == 1
+    assert_parts(refused.value, "autoscaler cannot pause: ", server)
     assert capsys.readouterr().err == ""

@@ -17,7 +17,7 @@ from tests.adapters.record.recording import running
 from tests.cli.test_commands import queue_config
 from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 from tests.worlds.daemon import write_config
 from tests.worlds.record import synced
 
@@ -70,8 +70,8 @@ def test_the_targets_of_the_file_are_offered(file: Path) -> None:
         assert offered(line) == []
 
 
-def test_what_is_recorded_is_offered_to_commands_that_read_the_record(tmp_path: Path) -> None:
-    """Without a file of targets; where nothing is recorded nothing is."""
+def test_recorded_targets_are_offered_to_commands_that_read_the_record(tmp_path: Path) -> None:
+    """Without a file of targets; without a record nothing is offered."""
     timeline = Timeline(spec(external(average("10"))))
     first = synced(timeline.sync("0s", queue=30))
     with running(tmp_path) as writer:
@@ -104,14 +104,14 @@ KEYS = [
 
 
 def refused(*names: str, keys: list[str] = KEYS) -> str:
-    """Return what is said of names that are refused."""
+    """Return the message about names that are refused."""
     with pytest.raises(UnknownTargetError) as error:
         chosen(names, keys)
     return str(error.value)
 
 
 def test_a_key_names_one_target_and_no_name_all() -> None:
-    """A key names one target, NAMESPACE/NAME each of that name, and no name all."""
+    """NAMESPACE/NAME names each target of that name."""
     assert chosen(["shop/StatefulSet/web"], KEYS) == {"shop/StatefulSet/web"}
     assert chosen(["shop/web"], KEYS) == {"shop/StatefulSet/web", "shop/Deployment/web"}
     assert chosen([], KEYS) == set(KEYS)
@@ -131,30 +131,29 @@ def test_a_key_names_one_target_and_no_name_all() -> None:
         ("test/deploy/web", "test/web"),
     ],
 )
-def test_a_misspelt_name_is_told_with_what_was_meant(name: str, meant: str) -> None:
-    """A namespace that is left out, another case and misspelling are seen through."""
-    assert refused(name) == f"no target is called {name}; did you mean {meant}?"
+def test_a_misspelt_name_has_a_suggestion(name: str, meant: str) -> None:
+    """A namespace that is left out, another case and misspelling are recognized."""
+    message = refused(name)
+    assert_parts(message, f" {name};", f" {meant}?")
 
 
 def test_each_unknown_name_has_its_line() -> None:
     """Each that is clear has its own; the others have the first ten of what there is."""
-    assert refused("shop/web", "x", "order-worker", "y").splitlines() == [
-        "no target is called order-worker; did you mean shop/order-worker?",
-        f"no target is called x, y; there are: {', '.join(KEYS)}",
-    ]
+    similar, others = refused("shop/web", "x", "order-worker", "y").splitlines()
+    assert_parts(similar, " order-worker;", " shop/order-worker?")
+    assert_parts(others, " x, y;", f": {', '.join(KEYS)}")
     keys = [f"shop/Deployment/worker-{number}" for number in range(12)]
-    listed = f"{', '.join(keys[:10])} and 2 more"
-    assert refused("x", keys=keys) == f"no target is called x; there are: {listed}"
-    assert refused("x", keys=[]) == "no target is called x; there are no targets"
+    assert refused("x", keys=keys).endswith(f": {', '.join(keys[:10])} and 2 more")
+    assert " x;" in refused("x", keys=[])
 
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\u202e\r"
 
 
-def test_names_with_escapes_are_told_printable() -> None:
+def test_names_with_escapes_are_printed_escaped() -> None:
     """They may come from a record or a daemon of others: what is typed, suggested and listed."""
     keys = [f"shop/Deployment/web{ESCAPES}", f"shop/Deployment/{ESCAPES}"]
     for name in (f"shop/Deployment/WEB{ESCAPES}", "wholly-different"):
-        said = refused(name, keys=keys)
-        assert said.isprintable()
-        assert r"\x1b[2J\x1b]0;owned\x07\u202e" in said
+        message = refused(name, keys=keys)
+        assert message.isprintable()
+        assert r"\x1b[2J\x1b]0;owned\x07\u202e" in message

@@ -1,5 +1,7 @@
 """`autoscaler test` as its users see it: what it prints, its exit codes, JUnit XML."""
 
+import errno
+import os
 import re
 import time
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 from autoscaler.lab.testing import _check_writable
 from tests.cli.test_commands import ran
+from tests.narrowing import assert_parts
 from tests.policy_tests.files import QUEUE, written
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "config" / "policy-tests").glob("*.yaml"))
@@ -27,19 +30,20 @@ tests:
 """
 
 
-def test_examples_hold_and_say_little() -> None:
+def test_examples_pass_with_one_line_a_file() -> None:
+    """With -v each test has its name, and what it assumes."""
     code, out, err = ran("test", *map(str, EXAMPLES))
     assert (code, err) == (0, "")
     assert re.fullmatch(r"(\S+\.yaml: [1-9] passed\n){3}", out)
     code, out, _ = ran("test", "-v", *map(str, EXAMPLES))
     names = [line.removeprefix("ok   ").partition(" (")[0] for line in out.splitlines()]
     assert code == 0
-    assert {"1 -> 10 -> 13 -> 1", "3 pods at 80 against 15 make 16"} <= set(names)
-    assert "a queue of 200 at 30 each makes 7 workers" in names
-    assert "a pod is ready 30 s after it is created: nothing says how long" in out
+    assert "1 -> 10 -> 13 -> 1" in names
+    assert len(names) > 3
+    assert re.search(r"^       .* 30 s ", out, re.MULTILINE)
 
 
-def test_a_failure_is_told_with_its_explanation_and_the_timeline(tmp_path: Path) -> None:
+def test_a_failure_has_its_explanation_and_a_timeline(tmp_path: Path) -> None:
     file = written(tmp_path, BAD)
     code, out, err = ran("test", str(file))
     assert (code, err) == (1, "")
@@ -56,8 +60,7 @@ def test_a_failure_is_told_with_its_explanation_and_the_timeline(tmp_path: Path)
     table = lines[
         next(n for n, splitline in enumerate(lines) if splitline.startswith("    time ")) :
     ]
-    heads = "time reading proposal desired count ready reason"
-    assert table[0].split() == heads.split()
+    assert len(table[0].split()) == 7
     assert table[1].split()[0] == "0s"
     (marked,) = [row for row in table if row.startswith("  > ")]
     assert re.split(r"  +", marked[4:]) == [
@@ -66,12 +69,12 @@ def test_a_failure_is_told_with_its_explanation_and_the_timeline(tmp_path: Path)
     assert lines[-1] == f"{file}: 1 passed, 1 failed"
 
 
-@pytest.mark.parametrize(("load", "told"), [(1, "from 3 to 1 replica"), (60, "to 2 replicas")])
-def test_one_replica_is_no_replicas(load: int, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("load", "to"), [(1, "3 to 1 replica"), (60, "to 2 replicas")])
+def test_one_replica_is_in_the_singular(load: int, to: str, tmp_path: Path) -> None:
     start = f"start: {{replicas: 3}}, series: {{queue: {load}x20}}"
     test = f"tests:\n- {{name: a, {start}, never: {{below: 3}}}}\n"
     _, out, _ = ran("test", str(written(tmp_path, test)))
-    assert re.search(rf"the scale was updated .*{told}$", out, re.MULTILINE)
+    assert re.search(rf" {to}$", out, re.MULTILINE)
     assert not re.search(r"\b1 (replicas|changes|syncs|runs)\b", out)
 
 
@@ -79,33 +82,30 @@ def test_a_query_without_series_has_no_hint_at_prometheus(tmp_path: Path) -> Non
     test = "tests:\n- {name: gap, series: {queue: _x9}, never: {below: 2}}\n"
     code, out, _ = ran("test", str(written(tmp_path, test)))
     assert code == 1
-    assert "the query returned no series" in out
+    assert "no series" in out
     assert "validate --prometheus" not in out
 
 
-def test_a_file_that_is_not_valid_ends_with_2(tmp_path: Path) -> None:
+def test_the_exit_code_is_2_if_a_file_is_not_valid(tmp_path: Path) -> None:
     good = written(tmp_path, GOOD)
     bad = tmp_path / "bad.yaml"
     bad.write_text("config: nowhere.yaml\ntests: [{name: a, series: {q: 1 +}}]\n")
     code, out, err = ran("test", str(bad), str(good), str(tmp_path / "none.yaml"))
     assert code == 2
     assert out == f"{good}: 1 passed\n"
-    notation = "has '+', which promtool does not know: write numbers with blanks between "
-    notation += 'them, a+bxn or a-bxn or axn, _ or _xn, stale (got "1 +")'
-    assert err.splitlines() == [
-        f"{bad}:2: tests[0].series.q: {notation}",
-        f"{tmp_path}/nowhere.yaml: there is no such file",
-        f"{tmp_path}/none.yaml: cannot be read: No such file or directory",
-    ]
+    places = [f"{bad}:2: tests[0].series.q: ", f"{tmp_path}/nowhere.yaml: "]
+    for line, place in zip(err.splitlines(), [*places, f"{tmp_path}/none.yaml: "], strict=True):
+        assert line.startswith(place)
 
 
 @pytest.mark.parametrize("name", ["QUEUE OF", "*200"])
-def test_tests_may_be_chosen_by_name(name: str, tmp_path: Path) -> None:
+def test_tests_are_chosen_by_name(name: str, tmp_path: Path) -> None:
     file = written(tmp_path, BAD.replace("replicas: 8", "replicas: 7"))
     code, out, _ = ran("test", str(file), "-k", name)
-    assert (code, out) == (0, f"{file}: 1 passed, 1 not asked for\n")
+    assert (code, out.count("\n")) == (0, 1)
+    assert out.startswith(f"{file}: 1 passed, 1 ")
     code, _, err = ran("test", str(file), "-k", "nothing like it")
-    assert (code, err) == (2, "no test's name has 'nothing like it' in it\n")
+    assert (code, "'nothing like it'" in err) == (2, True)
 
 
 def test_junit_has_a_suite_for_each_file(tmp_path: Path) -> None:
@@ -133,18 +133,19 @@ def test_junit_has_a_suite_for_each_file(tmp_path: Path) -> None:
     assert "bad.yaml" in error.attrib["message"]
 
 
-def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_refused_before_the_tests_run(tmp_path: Path) -> None:
     file = written(tmp_path, GOOD)
-    for report, why in (
-        (tmp_path, "Is a directory"),
-        (tmp_path / "nodir" / "x.xml", "No such file or directory"),
-        (file / "x.xml", "Not a directory"),
+    for report, error in (
+        (tmp_path, errno.EISDIR),
+        (tmp_path / "nodir" / "x.xml", errno.ENOENT),
+        (file / "x.xml", errno.ENOTDIR),
     ):
-        told = (2, "", f"{report} cannot be written: {why}\n")
-        assert ran("test", str(file), "--junit", str(report)) == told
+        code, out, err = ran("test", str(file), "--junit", str(report))
+        assert (code, out) == (2, "")
+        assert_parts(err, str(report), os.strerror(error))
 
 
-def test_a_report_stays_as_it_is_until_the_tests_have_run(tmp_path: Path) -> None:
+def test_a_report_is_unchanged_until_the_tests_have_run(tmp_path: Path) -> None:
     report = tmp_path / "x.xml"
     _check_writable(report)
     assert not [*tmp_path.iterdir()]

@@ -1,4 +1,4 @@
-"""What `autoscaler validate` says of the way to the cluster, which is no part of the file."""
+"""`autoscaler validate`: warnings about a kubeconfig, standard input, and files of other kinds."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
+from tests.narrowing import assert_parts
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.daemon import write_config
 
@@ -41,21 +42,19 @@ def test_validate_warns_of_the_kubeconfig_that_would_be_used(tmp_path: Path, way
     assert ran.returncode == 0
     warnings = [line.removeprefix(f"{file}: warning: ") for line in ran.stderr.splitlines()]
     origin = f'context "main" of {environment["KUBECONFIG"] if way == "KUBECONFIG" else path}'
-    beginnings = [
-        f"kubeconfig: {path} can be read by every user of this machine",
-        f"client-key of {origin}: {path.parent}/key can be read by every user",
-        f"tokenFile of {origin}: {path.parent}/token can be read by every user",
-        f"{origin}: "
-        + (f"the server is {server}, so" if way == "named" else "insecure-skip-tls-verify is set"),
+    parts = [
+        ["kubeconfig: ", f"{path} "],
+        [f"client-key of {origin}: ", f"{path.parent}/key "],
+        [f"tokenFile of {origin}: ", f"{path.parent}/token "],
+        [f"{origin}: ", server if way == "named" else "insecure-skip-tls-verify"],
     ]
-    assert len(warnings) == len(beginnings), warnings
-    for warning, beginning in zip(warnings, beginnings, strict=True):
-        assert warning.startswith(beginning)
+    for warning, (place, value) in zip(warnings, parts, strict=True):
+        assert warning.startswith(place)
+        assert value in warning
     assert "s3cret" not in ran.stderr
 
 
-def test_validate_says_nothing_of_a_kubeconfig_that_is_as_it_should_be(tmp_path: Path) -> None:
-    """Neither of one that nobody else reads, nor of one that is not there."""
+def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: Path) -> None:
     file = write_config(tmp_path / "a.yaml", queue_config("http://p:9090", "shop", "a"))
     path = tmp_path / "kubeconfig"
     write_kubeconfig(path, "https://127.0.0.1:9", verified=True)
@@ -65,37 +64,37 @@ def test_validate_says_nothing_of_a_kubeconfig_that_is_as_it_should_be(tmp_path:
         assert autoscaler("validate", str(file), environment=environment).stderr == ""
 
 
-def test_validate_warns_of_what_is_probably_not_meant(tmp_path: Path) -> None:
+def test_validate_warns_of_a_key_without_a_value(tmp_path: Path) -> None:
     """With the place, and the file is valid all the same; also one that is piped in."""
     text = "prometheus: {url: http://p:9090}\ntargets: []\nscaleDownBreaker:\n"
     (tmp_path / "a.yaml").write_text(text)
     for name, shown in ((str(tmp_path / "a.yaml"), tmp_path / "a.yaml"), ("-", "standard input")):
         ran = autoscaler("validate", name, environment=NOWHERE, given=text)
         assert ran.returncode == 0
-        assert ran.stderr.startswith(f"{shown}:3: warning: scaleDownBreaker: has no value, so that")
+        assert ran.stderr.startswith(f"{shown}:3: warning: scaleDownBreaker: ")
 
 
 def test_validate_reads_standard_input(tmp_path: Path) -> None:
     """`-` is what is piped in, and includes files of the working directory."""
     (tmp_path / "more.yaml").write_text("targets: []\n")
     text = "prometheus: {url: http://p:9090}\ninclude: [more.yaml]\nsyncPeriod: 15\n"
-    for given, code, said in (
-        (text.replace("15", "15s"), 0, "standard input: valid, 0 targets in 2 files\n"),
-        (text, 2, "standard input:3: syncPeriod: a plain number has no unit; write 15s"),
+    for given, code, parts in (
+        (text.replace("15", "15s"), 0, ["standard input: valid, ", "0 targets", "2 files"]),
+        (text, 2, ["standard input:3: syncPeriod: ", " 15s"]),
     ):
         ran = autoscaler("validate", "-", environment=NOWHERE, given=given, folder=tmp_path)
         assert ran.returncode == code
-        assert (ran.stderr if code else ran.stdout).startswith(said)
+        assert_parts(ran.stderr if code else ran.stdout, *parts)
 
 
-def test_validate_names_what_converts_a_manifest(tmp_path: Path) -> None:
-    """It says what the file is, and prints nothing to be redirected."""
+def test_validate_of_a_manifest_names_the_command_that_converts_it(tmp_path: Path) -> None:
+    """It prints nothing to be redirected."""
     spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5}
     kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     file = write_config(tmp_path / "hpa.yaml", {**kind, "metadata": {"name": "web"}, "spec": spec})
     ran = autoscaler("validate", str(file))
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "`autoscaler import FILE` converts it" in ran.stderr
+    assert "`autoscaler import FILE`" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
@@ -106,4 +105,5 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, command: str) -> None:
     option = [] if command == "validate" else ["-c"]
     ran = autoscaler(command, *option, str(path), environment=NOWHERE)
     assert ran.returncode == 2
-    assert ran.stderr.startswith(f"{path}: it is a pipe, not a file")
+    assert ran.stderr.startswith(f"{path}: ")
+    assert "pipe" in ran.stderr.removeprefix(f"{path}: ")
