@@ -45,8 +45,7 @@ from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
-from tests.narrowing import instance, known
-from tests.tables import rows
+from tests.narrowing import assert_parts, instance, known
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.daemon import external as metric_of
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
@@ -243,7 +242,7 @@ def test_a_query_of_many_targets_gives_each_its_own_series(asking: Asking) -> No
     assert values(data.answers(target.queries[0].key), TIME.begin) == [[44.0, 46.0]]
 
 
-def test_bounds_are_asked_too(asking: Asking) -> None:
+def test_bounds_and_arrivals_are_read_too(asking: Asking) -> None:
     stated = LoadAssumption(model="queue", arrivals="rate(served_total[2m])", servedPerPod="1")
     data, target = asking.data(
         external("q", 'depth{queue="mail"}'),
@@ -265,21 +264,18 @@ def test_a_second_run_asks_nothing(server: PrometheusServer, tmp_path: Path) -> 
     # How often it is looked which pods there were depends on how long the time is.
     of_pods = {"readyAfter": "5s", "requests": {"cpu": "1"}}
     stated = Assumptions.model_validate({"workloads": [of_pods]})
-    told: list[tuple[int, int]] = []
-    found, counts = [], []
+    progress: list[tuple[int, int]] = []
+    seen, counts = [], []
     for time in (TIME, TIME, later):
         before = requests_of(server)
-        opened = prometheus_data(
-            config, config.targets, stated, time, tmp_path / "cache", lambda *of: told.append(of)
-        )
-        with opened as data:
+        options = (time, tmp_path / "cache", lambda *done: progress.append(done))
+        with prometheus_data(config, config.targets, stated, *options) as data:
             reading = data.reading(config.targets[0], 0)
-            found.append(values(reading, later.begin, later.begin + 600.0))
+            seen.append(values(reading, later.begin, later.begin + 600.0))
         counts.append(requests_of(server) - before)
-    assert counts[0] > 0
-    assert counts[1:] == [0, 0]
-    assert found[0] == found[1] == found[2]
-    assert told[0] == (0, told[-1][1] or told[0][1])
+    assert (counts[0] > 0, counts[1:]) == (True, [0, 0])
+    assert seen[0] == seen[1] == seen[2]
+    assert progress[0] == (0, progress[-1][1] or progress[0][1])
 
 
 def test_without_a_cache_nothing_is_kept(asking: Asking) -> None:
@@ -307,10 +303,10 @@ def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: Exit
 
 def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> None:
     cache = tmp_path / "cache"
-    partial = answer(matrix({"metric": {}, "values": []}, warnings=["a store is away"]))
+    partial = answer(matrix({"metric": {}, "values": []}, warnings=["store away"]))
     with (
         ScriptedServer(partial) as server,
-        pytest.raises(CommandError, match=r"incomplete answers for .* a store is away"),
+        pytest.raises(CommandError, match=r"incomplete .* store away"),
     ):
         Asking(tmp_path, server.url, stack).data(external("q", "other"), cache=cache)
     assert not any("other" in file.read_text("latin-1") for file in cache.glob("*/*.range"))
@@ -327,10 +323,10 @@ def test_a_damaged_file_is_asked_again(asking: Asking, tmp_path: Path) -> None:
     assert found[0] == found[1] == [[44.0, 46.0]]
 
 
-def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, stack: ExitStack) -> None:
+def test_a_cache_that_is_not_a_folder_is_an_error(tmp_path: Path, stack: ExitStack) -> None:
     (tmp_path / "file").write_text("")
     asking = Asking(tmp_path, "http://127.0.0.1:9", stack)
-    with pytest.raises(CommandError, match=r"kept in .*file/cache: Not a directory; name"):
+    with pytest.raises(CommandError, match="/file/cache: Not a directory"):
         asking.data(external("q", "depth"), cache=tmp_path / "file" / "cache")
 
 
@@ -360,7 +356,7 @@ def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
 # -- kube-state-metrics --------------------------------------------------------------------------
 
 
-def test_the_pods_that_ran_are_known_by_kube_state_metrics(asking: Asking) -> None:
+def test_kube_state_metrics_knows_the_pods_that_ran(asking: Asking) -> None:
     data, target = asking.data(cpu())
     assert values(known(data.ran(target)), TIME.begin, BEGIN + HOUR) == [[3.0], [3.0]]
     assert (data.replicas(target), data.ready_seconds(target)) == (3, 25.0)
@@ -368,13 +364,13 @@ def test_the_pods_that_ran_are_known_by_kube_state_metrics(asking: Asking) -> No
     assert (container.name, container.requests) == ("app", {"cpu": 500_000_000})
 
 
-def test_what_kube_state_metrics_does_not_have_is_not_known(asking: Asking) -> None:
+def test_pods_without_kube_state_metrics_are_not_known(asking: Asking) -> None:
     shared = Assumptions(loads=(LoadAssumption(model="shared"),))
     data, target = asking.data(external("q", 'depth{queue="mail"}'), name="db", assumptions=shared)
     known = (data.ran(target), data.replicas(target), data.ready_seconds(target))
     assert (known, data.requests(target)) == ((None, None, None), None)
     total = instance(QueryFailure, data.totals(target, 0)(TIME.begin))
-    assert total.message.startswith("of how many pods its value was an average is not known")
+    assert "average" in total.message
 
 
 LABELS = st.dictionaries(
@@ -415,55 +411,39 @@ def _instant(series: Sequence[MatrixSeries]) -> list[Series]:
     return [Series(item.labels, item.values[0], 0.0) for item in series]
 
 
-# -- what is odd ---------------------------------------------------------------------------------
+# -- odd data ------------------------------------------------------------------------------------
 
-NAMED = "shop/Deployment/web: q: the query "
-
-
-ODD = f"""
-none | none has no data from {rfc3339(TIME.begin)} to {rfc3339(TIME.end)}$
-served_total | served_total only rises, as a counter does: a load is how fast it rises
-ratio | ratio gives NaN in 10 % of its samples, which are gaps
-sum( | could not be read for .* parse error: unclosed left parenthesis
-depth | -
-rate(growing_total[2m]) | -
-vector(3) | -
-"""
-
-
-@pytest.mark.parametrize(("promql", "sentence"), rows(ODD))
-def test_what_is_odd_about_a_query_is_told(asking: Asking, promql: str, sentence: str) -> None:
-    data, _ = asking.data(external("q", promql), external("good", "vector(scalar(depth))"))
-    told = [text for text in data.told if text.startswith(NAMED)]
-    assert len(told) == (sentence != "-")
-    if told:
-        assert re.match(sentence, told[0].removeprefix(NAMED)) or re.search(sentence, told[0])
-
-
+GOOD = external("good", "vector(1)")
 EACH_DEPTH = [external(metric, f'depth{{queue="{metric}"}}') for metric in "abc"]
-SEVERAL = f"""
-NaN of pods | .*gives NaN in 100 % of its samples, which are gaps
-the same of several | shop/Deployment/web: a: the query depth.queue="a". has no data from .*
-    [(]2 more queries do as well[)]
-several series | shop/Deployment/web: the query bound gives one series at {rfc3339(TIME.begin)}, and
-    2 series at {rfc3339(BEGIN + 2 * HOUR)}: exactly one is needed, and where there are several
-    there is a gap
-"""
-OF_SEVERAL: dict[str, dict[str, Any]] = {
-    "NaN of pods": {"metrics": [of_pods("(load - load) / (load - load)"), cpu()]},
-    "the same of several": {"metrics": [*EACH_DEPTH, external("good", "vector(1)")]},
-    "several series": {"minReplicasQuery": {"query": "bound"}},
+FIRST, LAST, LATER = map(rfc3339, (TIME.begin, TIME.end, BEGIN + 2 * HOUR))
+ODD: dict[str, tuple[list[Document], list[str]]] = {
+    "no data": ([external("q", "none")], [" q: ", " none ", f"{FIRST} to {LAST}"]),
+    "a counter": ([external("q", "served_total")], [" q: ", " served_total ", "counter"]),
+    "gaps": ([external("q", "ratio")], [" q: ", " ratio ", "NaN", "10 %"]),
+    "not PromQL": ([external("q", "sum(")], [" q: ", " sum( ", "parse error"]),
+    "gaps of pods": ([of_pods("(load - load) / (load - load)"), cpu()], ["NaN", "100 %"]),
+    "several queries": ([*EACH_DEPTH], [" a: ", 'depth{queue="a"}', "(2 more"]),
 }
 
 
-@pytest.mark.parametrize(("case", "sentence"), rows(SEVERAL))
-def test_what_is_odd_is_told_once(asking: Asking, case: str, sentence: str) -> None:
-    (told,) = asking.data(external("q", "depth"), **OF_SEVERAL[case])[0].told
-    assert re.fullmatch(sentence, told)
+@pytest.mark.parametrize(("metrics", "parts"), ODD.values(), ids=ODD)
+def test_odd_data_has_one_note(asking: Asking, metrics: list[Document], parts: list[str]) -> None:
+    (note,) = asking.data(*metrics, GOOD)[0].told
+    assert_parts(note, "shop/Deployment/web: ", *parts)
+
+
+@pytest.mark.parametrize("promql", ["depth", "rate(growing_total[2m])", "vector(3)"])
+def test_good_data_has_no_note(asking: Asking, promql: str) -> None:
+    assert not asking.data(external("q", promql), GOOD)[0].told
+
+
+def test_a_bound_of_several_series_has_one_note(asking: Asking) -> None:
+    (note,) = asking.data(external("q", "depth"), minReplicasQuery={"query": "bound"})[0].told
+    assert_parts(note, " bound ", FIRST, f"2 series at {LATER}")
 
 
 def test_an_object_metric_needs_one_series_of_its_object(asking: Asking) -> None:
-    told = []
+    several = []
     for promql in ("depth", 'label_replace(bound, "queue", "mail", "", "") or depth'):
         labelled = f'label_replace({promql}, "service", "$1", "queue", "(.+)")'
         metric = {
@@ -472,20 +452,21 @@ def test_an_object_metric_needs_one_series_of_its_object(asking: Asking) -> None
             "target": {"type": "Value", "value": "5"},
         }
         data, _ = asking.data({"type": "Object", "object": metric})
-        told.append([text for text in data.told if "exactly one is needed" in text])
-    assert told[0] == []
-    assert f"gives 2 series at {rfc3339(TIME.begin)}: exactly one is needed" in told[1][0]
+        several.append([f"2 series at {FIRST}" in note for note in data.told])
+    assert True not in several[0]
+    assert several[1][0]
 
 
-def test_a_selector_that_matches_nothing_is_told(asking: Asking) -> None:
-    none = r"^there are no data to replay with:\n.*it gives series, and none of them is the metric"
-    with pytest.raises(CommandError, match=none):
+def test_a_selector_that_matches_nothing_is_an_error(asking: Asking) -> None:
+    with pytest.raises(CommandError) as caught:
         asking.data(external("q", "depth", queue="none"))
+    assert_parts(caught.value, " q: ", " depth ", FIRST, "it gives series")
 
 
-def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
+def test_pods_of_a_custom_kind_are_those_that_begin_with_its_name(
     tmp_path: Path, stack: ExitStack
 ) -> None:
+    """Which is an assumption, and noted."""
     of_pod = {"namespace": "shop", "pod": "jobs-anything"}
 
     def load_of_pod(peer: Peer) -> None:
@@ -497,11 +478,8 @@ def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
         asking = Asking(tmp_path, server.url, stack)
         data, target = asking.data(of_pods("load"), scaleTargetRef=ref)
     assert data.totals(target, 0)(TIME.begin) == Total(1.0, 1)
-    (told,) = data.told
-    assert told == (
-        "shop/JobSet.example.org/jobs: its pods are taken to be those whose names begin with"
-        " jobs-: how a JobSet names them is not known"
-    )
+    (note,) = data.told
+    assert_parts(note, "shop/JobSet.example.org/jobs: ", " jobs-: ")
 
 
 def test_a_part_that_is_not_read_is_a_failure_of_its_time(tmp_path: Path, stack: ExitStack) -> None:
@@ -525,19 +503,15 @@ def test_a_part_that_is_not_read_is_a_failure_of_its_time(tmp_path: Path, stack:
         assert round((days[3] - time.begin) / 86_400) == 1
     answers = data.reading(target, 0)
     found = [answers(time.begin + day * 86_400) for day in range(3)]
-    (told,) = [text for text in data.told if "could not" in text]
     assert [type(text) for text in found] == [QueryResult, QueryFailure, QueryResult]
-    assert re.fullmatch(
-        re.escape(NAMED) + "depth could not be read for 86400 s: Prometheus at .* answered HTTP 500"
-        " Internal Server Error: broken",
-        told,
-    )
+    (note,) = [text for text in data.told if "86400 s" in text]
+    assert_parts(note, "shop/Deployment/web: q: ", " depth ", "HTTP 500", ": broken")
 
 
 # -- the command ---------------------------------------------------------------------------------
 
 
-def test_a_replay_from_prometheus(server: PrometheusServer, tmp_path: Path) -> None:
+def test_a_second_replay_asks_prometheus_nothing(server: PrometheusServer, tmp_path: Path) -> None:
     metrics = (external("q", 'depth{queue="mail"}'), external("r", "ratio"))
     config_of(tmp_path, server.url, *metrics)
     arguments = (
@@ -547,7 +521,7 @@ def test_a_replay_from_prometheus(server: PrometheusServer, tmp_path: Path) -> N
     )
     code, out, err = ran(*arguments)
     assert (code, err.count("note: ")) == (0, 1)
-    assert "note: shop/Deployment/web: r: the query ratio gives NaN in " in err
+    assert_parts(err, "note: shop/Deployment/web: r: ", " ratio ", "NaN")
     document: dict[str, Any] = json.loads(out)
     (target,) = document["targets"]
     assert target["target"] == "shop/Deployment/web"

@@ -3,9 +3,6 @@
 import json
 import re
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +22,6 @@ from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.rendering.answers import TargetList
 from autoscaler.telemetry.health import REQUIRED, Component, Health
 from autoscaler.telemetry.metrics import Metrics
-from autoscaler.web.answering import Page
 from autoscaler.web.api.endpoints import target_list
 from autoscaler.web.site import Views
 from tests.cli import test_commands
@@ -34,16 +30,15 @@ from tests.core.builders import average, cpu, external, utilization, values
 from tests.narrowing import assert_parts
 from tests.telemetry.results import NOW, metrics_of, result_of, target_of
 from tests.web.api.serving import serving, views_of
-from tests.web.test_listener import HOST, listening
+from tests.web.test_listener import HOST
 from tests.worlds.daemon import write_config
+from tests.worlds.prometheus.faults import ScriptedServer, Step, answer, hang, speak
 
 REFUSED = Gap(GapKind.ERROR, "connection refused")
 ORDERS = external(
     average("30"), "rabbitmq_queue_messages_ready", LabelSelector((("queue", "orders"),))
 )
 MIXED = (cpu(utilization(70)), ORDERS)
-
-Answer = Callable[[str, str], Page]
 
 
 def fleet() -> Metrics:
@@ -84,9 +79,9 @@ def ran(*arguments: str) -> tuple[int, str, str]:
     return test_commands.ran("status", *arguments)
 
 
-def status_of(answer: Answer | Views, *arguments: str) -> tuple[int, str, str]:
+def status_of(views: Views, *arguments: str) -> tuple[int, str, str]:
     """Run the command against a listener."""
-    with serving(answer) if isinstance(answer, Views) else listening(answer) as listener:
+    with serving(views) as listener:
         return ran("--url", f"http://{HOST}:{listener.port}", *arguments)
 
 
@@ -343,56 +338,24 @@ def test_an_unknown_name_is_refused_with_a_similar_name() -> None:
     assert_refused(refused, 2, " order-worker;", " shop/order-worker?")
 
 
-@contextmanager
-def answering(answer: bytes | None) -> Iterator[str]:
-    """Give the address of a server that sends the same to each; None sends nothing."""
-    with socket.create_server((HOST, 0)) as server:
-
-        def serve() -> None:
-            client, _ = server.accept()
-            # Unread data, or a client that leaves early, would reset the connection.
-            with client, suppress(OSError):
-                request = b""
-                while b"\r\n\r\n" not in request:
-                    request += client.recv(65536)
-                if answer is not None:
-                    client.sendall(answer)
-                    client.shutdown(socket.SHUT_WR)
-                while client.recv(65536):
-                    pass
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://{HOST}:{server.getsockname()[1]}"
-        thread.join(20)
-
-
-def http(status: str, body: bytes = b"", *headers: str) -> bytes:
-    """Return an answer as it is sent."""
-    head = "\r\n".join((f"HTTP/1.0 {status}", *headers, "", ""))
-    return head.encode() + body
-
-
 NO_AUTOSCALER = [
-    (http("404 Not Found"), "web.listen"),
-    (http("302 Found", b"", "Location: http://127.0.0.1:1/"), "HTTP 302"),
-    (http("503 Busy", b"\x1b", "Content-Type: text/plain"), r"HTTP 503: \x1b"),
-    (http("200 OK", b"<!doctype html>"), "no JSON"),
-    (http("200 OK", b"[" * 100_000), "no JSON"),
-    (http("200 OK", b'{"time": "2027-01-15T08:00:00Z", "targets": ['), "no JSON"),
-    (http("200 OK", b'{"status":"success"}'), "version"),
-    (http("200 OK", b'{"targets":[{"target":1}]}'), "version"),
-    (b"SSH-2.0-OpenSSH_9.6\r\n", "not HTTP"),
+    (answer("", "404 Not Found"), "web.listen"),
+    (answer("", "302 Found", {"Location": "http://127.0.0.1:1/"}), "HTTP 302"),
+    (answer("\x1b", "503 Busy", {"Content-Type": "text/plain"}), r"HTTP 503: \x1b"),
+    (answer("<!doctype html>"), "no JSON"),
+    (answer("[" * 100_000), "no JSON"),
+    (answer('{"time": "2027-01-15T08:00:00Z", "targets": ['), "no JSON"),
+    (answer({"status": "success"}), "version"),
+    (answer({"targets": [{"target": 1}]}), "version"),
+    (speak(b"SSH-2.0-OpenSSH_9.6\r\n"), "not HTTP"),
 ]
 
 
-@pytest.mark.parametrize(("answer", "part"), NO_AUTOSCALER)
-def test_an_answer_of_another_program_fails_with_one_printable_line(
-    answer: bytes, part: str
-) -> None:
-    with answering(answer) as url:
-        result = ran("--url", url)
-    assert_refused(result, 1, url, part)
+@pytest.mark.parametrize(("step", "part"), NO_AUTOSCALER)
+def test_an_answer_of_another_program_fails_with_one_printable_line(step: Step, part: str) -> None:
+    with ScriptedServer(step) as server:
+        result = ran("--url", server.url)
+    assert_refused(result, 1, server.url, part)
     assert result[2][:-1].isprintable()
 
 
@@ -408,18 +371,18 @@ def test_an_address_at_which_nobody_listens_fails_with_advice(
 
 
 @pytest.mark.parametrize(
-    ("name", "limit", "answer", "part"),
+    ("name", "limit", "step", "part"),
     [
-        ("_LIMITS", PageLimits(seconds=0.3), None, "in time"),
-        ("_LIMITS", PageLimits(most_bytes=1 << 20), http("200 OK", b" " * (1 << 21)), "more than"),
-        ("_MOST_MEMORY", 1 << 20, http("200 OK", b"[[],[]," * (1 << 15)), "1 MiB"),
+        ("_LIMITS", PageLimits(seconds=0.3), hang, "in time"),
+        ("_LIMITS", PageLimits(most_bytes=1 << 20), answer(" " * (1 << 21)), "more than"),
+        ("_MOST_MEMORY", 1 << 20, answer("[[],[]," * (1 << 15)), "1 MiB"),
     ],
     ids=["time", "size", "memory"],
 )
 def test_an_answer_has_bounds_in_time_and_size(
-    monkeypatch: pytest.MonkeyPatch, name: str, limit: object, answer: bytes | None, part: str
+    monkeypatch: pytest.MonkeyPatch, name: str, limit: object, step: Step, part: str
 ) -> None:
     """A server that sends nothing is left, and too large an answer is not received or parsed."""
     monkeypatch.setattr(sources, name, limit)
-    with answering(answer) as url:
-        assert_refused(ran("--url", url), 1, url, part)
+    with ScriptedServer(step) as server:
+        assert_refused(ran("--url", server.url), 1, server.url, part)
