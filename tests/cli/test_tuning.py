@@ -138,8 +138,8 @@ def test_the_table_has_the_front_and_the_configuration_in_80_columns(
         *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "60", *preference),
         *("--processes", "1"),
     )
-    title, _, rest = out.partition(" in ")[2].partition(":\n\n")
-    table = rest.partition("\n\n")[0].splitlines()
+    found = known(re.search(r"; the (\d+) of (\d+) (.*?):\n\n(.*?)\n\n", out, re.DOTALL))
+    shown, front, table = int(found[1]), int(found[2]), found[4].splitlines()
     assert max(map(len, table)) <= 80
     heading, *rows = [line for line in table if " -> " in line or " a day" in line]
     assert re.split(r"  +", heading.strip()) == [
@@ -147,9 +147,8 @@ def test_the_table_has_the_front_and_the_configuration_in_80_columns(
         *([] if preference == COSTS else ["under-provisioned time", "replica-hours a day"]),
         "changes a day",
     ]
-    shown, front = map(int, re.findall(r"; the (\d+) of (\d+) ", title)[0])
     # With costs the configuration is one of the preferred candidates.
-    added = title.count("current configuration")
+    added = found[3].count("current configuration")
     assert added == (preference != COSTS)
     assert front > shown == len(rows) - added
     settings = [line for line in table if line[2] != " "]
