@@ -227,4 +227,4 @@ def _reading(metric: Json) -> Reading:
         )
     if metric.get("values"):
         return Values(tuple(metric["values"]))
-    return Gap(GapKind.EMPTY, "the answer is empty")
+    return Gap(GapKind.EMPTY, "empty")

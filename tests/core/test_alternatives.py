@@ -38,7 +38,7 @@ from tests.core.builders import (
 )
 from tests.core.entries import decided, entries, of_last
 from tests.core.timeline import Timeline
-from tests.narrowing import instance, known
+from tests.narrowing import assert_parts, instance, known
 
 QUEUE, MAILS = external(average("5")), external(average("5"), "mails")
 NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 4)
@@ -171,6 +171,13 @@ def _without(entry: SyncResult) -> Iterator[tuple[str, int]]:
             yield element.which, element.replicas
 
 
+def assert_only_without(counts: dict[str, int], replicas: int, *parts: str) -> None:
+    """Check that without one thing alone there would be that count, and the values that name it."""
+    ((what, desired),) = counts.items()
+    assert desired == replicas
+    assert_parts(what, *parts)
+
+
 def values(entry: SyncResult) -> list[tuple[int, int, int]]:
     """Return the value, what the metric asks for and the count, of each other value."""
     found = [element for element in alternatives_of(entry) if isinstance(element, OtherValue)]
@@ -255,15 +262,14 @@ def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
     entry = replace(entry, given=inputs)
     entry = replace(entry, decision=decided(entry))
     assert entry.decision.desired == 8
-    after = "the 8 replicas at the first sync after incomplete readings, 00:10:00Z"
-    assert dict(_without(entry)) == {after: 2}
+    assert_only_without(dict(_without(entry)), 2, "8 replicas", "00:10:00Z")
 
 
 def test_a_new_target_is_not_taken_for_idle() -> None:
     """Without its first count it would have gone down to 1, and not to sleep."""
     idle = Extensions(idle=Idle(after=0.0, initially=600.0))
     timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).sync("0s", queue=0)
-    assert without(timeline) == {"the 8 replicas at the first sync, 00:00:00Z": 1}
+    assert_only_without(without(timeline), 1, "8 replicas", "00:00:00Z")
 
 
 def test_a_target_after_an_absence_is_not_taken_for_idle() -> None:
@@ -277,7 +283,7 @@ def test_a_target_after_an_absence_is_not_taken_for_idle() -> None:
 def test_a_gap_in_the_readings() -> None:
     timeline = target().over(60).sync("0s", queue=40).sync("2m", queue=40).sync("5m", queue=40)
     timeline.sync("5m15s", queue=None).sync("6m15s", queue=20)
-    assert without(timeline) == {"the gap in the readings": 4}
+    assert_only_without(without(timeline), 4, "gap")
 
 
 def test_the_policies_of_the_hpa_without_a_behavior() -> None:
@@ -301,7 +307,7 @@ def test_of_a_limit_to_what_a_recommendation_asks_for_only_that_is_named() -> No
     """Without a behavior an earlier recommendation lifts a count, which a step then limits."""
     timeline = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=500).sync("15s", queue=50)
     assert timeline.decision.desired == 32
-    assert without(timeline) == {"the recommendation of 100 at 00:00:00Z": 10}
+    assert_only_without(without(timeline), 10, "recommendation", "100", "00:00:00Z")
 
 
 def test_bounds() -> None:
@@ -331,7 +337,7 @@ def test_a_metric_that_fails_beside_one_with_an_activation() -> None:
     """The other one keeps its own activation: 100 messages, of which it has 20."""
     idle = Extensions(idle=Idle(after=0.0), activations=(0, 100_000))
     timeline = target(QUEUE, MAILS, extensions=idle).sync("0s", queue=None, mails=20)
-    assert without(timeline) == {"the failed metric queue": 0}
+    assert_only_without(without(timeline), 0, "failed", "queue")
 
 
 def test_the_breaker_holds_whatever_else_is_different() -> None:

@@ -9,6 +9,7 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Outcome, Zone
 from autoscaler.core.history import Condition, History, Recommendation, ScaleEvent
 from autoscaler.core.observation import Gap, GapKind, Observation, ReadFailure, Reading
+from autoscaler.core.reconcile import ALL_BELOW
 from autoscaler.core.spec import (
     ConditionStatus,
     Flags,
@@ -139,7 +140,7 @@ def test_the_stages_tell_the_way() -> None:
     assert [
         (stage.name, stage.before, stage.after, stage.reason) for stage in stages_of(decision)
     ] == [
-        ("combine", 8, 2, "All metrics below target"),
+        ("combine", 8, 2, ALL_BELOW),
         ("stabilize", 2, 60, "ScaleDownStabilized"),
         ("limit", 60, 9, "TooManyReplicas"),
     ]

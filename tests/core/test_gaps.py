@@ -67,7 +67,7 @@ WHOLE = 155.0
 HELD = 165.0
 """The syncs of so many seconds come before that."""
 LOST = Gap(GapKind.ERROR, "Prometheus is away")
-AWAY = ReadFailure("the API server is away")
+AWAY = ReadFailure("no answer")
 
 
 def short(window: int) -> HorizontalPodAutoscalerSpec:
@@ -144,7 +144,7 @@ class Line:
 
 def part(messages: int) -> Values:
     """Return a reading of at least so many messages."""
-    return Values((messages * 1000,), (Gap(GapKind.PARTIAL, "store eu did not answer"),))
+    return Values((messages * 1000,), (Gap(GapKind.PARTIAL, "store eu"),))
 
 
 def steady(of: HorizontalPodAutoscalerSpec | None = None, range_seconds: float = RANGE) -> Line:

@@ -57,7 +57,7 @@ def reading_of(metric: MetricSpec, answer: Answer | None, replicas: int) -> Read
     """Return what a metric reads of a load that is shared by so many pods."""
     if answer is None:
         return LOST
-    gaps = () if answer.is_whole else (Gap(GapKind.PARTIAL, "a store did not answer"),)
+    gaps = () if answer.is_whole else (Gap(GapKind.PARTIAL, "store eu"),)
     if not metric.of_pods:
         total = answer.halves * UNIT * 1000 // 2
         return Values((total,), gaps)

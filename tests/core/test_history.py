@@ -21,9 +21,10 @@ from autoscaler.core.spec import ConditionStatus
 from autoscaler.persistence.codec import UnreadableError, dumps, loads, reader_of
 from tests.adapters.store.histories import histories, nth
 from tests.adapters.store.opening import T0, same
+from tests.narrowing import assert_parts
 
 
-def at(time: float) -> History:
+def history_at(time: float) -> History:
     """Return a history with every field, in which all happened at one time."""
     return History(
         (Recommendation(3, time, first=True), Recommendation(-1, time)),
@@ -47,15 +48,16 @@ def at(time: float) -> History:
 
 def test_every_instant_moves_and_nothing_else() -> None:
     """By the same seconds; a loss lasts as long as before."""
-    assert shifted(at(1000.0), 60.5) == at(1060.5)
+    assert shifted(history_at(1000.0), 60.5) == history_at(1060.5)
     assert [
-        recommendation.first for recommendation in shifted(at(1.0), 2.0).recommendations or ()
+        recommendation.first
+        for recommendation in shifted(history_at(1.0), 2.0).recommendations or ()
     ] == [True, False]
 
 
 def test_what_never_happened_does_not_move() -> None:
     assert shifted(History(), 60.0) == History()
-    assert shifted(replace(at(1.0), recommendations=None), 2.0).recommendations is None
+    assert shifted(replace(history_at(1.0), recommendations=None), 2.0).recommendations is None
 
 
 # -- data as JSON by field names: what is written is read, and nothing that cannot be --------------
@@ -94,7 +96,7 @@ def test_a_class_that_is_one_of_several_is_named_by_a_word_of_its_own() -> None:
         '{"type":"gap","kind":"empty","detail":"nothing"}]}'
     )
     assert loads(Observation, text) == seen
-    with pytest.raises(UnreadableError, match=r"^scale: 'sacle' is not one of scale, "):
+    with pytest.raises(UnreadableError, match=r"^scale: 'sacle' "):
         loads(Observation, text.replace('"type":"scale"', '"type":"sacle"'))
 
 
@@ -103,51 +105,55 @@ def test_another_version_may_lack_fields_and_a_field_of_a_newer_one_is_refused()
     assert read({"contention": {"known": 1}, "gaps": [{"metric": "m"}]}) == History(
         contention=Contention(1), gaps=(ReadingGap("m"),)
     )
-    with pytest.raises(UnreadableError, match=r"^contention: mood is not known to this version$"):
+    with pytest.raises(UnreadableError, match=r"^contention: mood "):
         read({"contention": {"known": 1, "mood": "good"}})
 
 
-COUNT = "is not an integer from 0 to 2147483647$"
-STATUS = "is not one of True, False, Unknown$"
+COUNT = "0 to 2147483647"
+STATUS = "True, False, Unknown"
 CONDITION = {"type": "", "status": "True", "reason": "", "message": "", "last_transition": 0}
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "refused"),
     [
-        ("desired_replicas", "3", f"desired_replicas: '3' {COUNT}"),
-        ("desired_replicas", 3.0, f"desired_replicas: 3.0 {COUNT}"),
-        ("desired_replicas", True, f"desired_replicas: True {COUNT}"),
-        ("desired_replicas", None, f"desired_replicas: None {COUNT}"),
-        ("desired_replicas", -1, f"desired_replicas: -1 {COUNT}"),
-        ("desired_replicas", 2**31, f"desired_replicas: 2147483648 {COUNT}"),
-        ("zeroed_by_us", 1, "zeroed_by_us: 1 is not true or false$"),
-        ("unseen", float("nan"), "unseen: nan is not a number from -1e"),
-        ("unseen", float("inf"), "unseen: inf is not a number from -1e"),
-        ("unseen", 10**400, "unseen: 1000"),
-        ("unseen", "today", "unseen: 'today' is not a number from -1e"),
-        ("controller", 7, "controller: 7 is not a text$"),
-        ("scale_ups", {}, "scale_ups: {} is not a list$"),
-        ("scale_ups", [{"change": 1}], "scale_ups: time: it is missing"),
-        ("scale_ups", [[1]], r"scale_ups: \[1\] is not an object$"),
-        ("conditions", [CONDITION | {"status": "Maybe"}], f"conditions: status: 'Maybe' {STATUS}"),
-        ("conditions", [CONDITION | {"status": []}], f"conditions: status: .* {STATUS}"),
-        ("contention", None, "contention: None is not an object$"),
-        ("contention", [], r"contention: \[\] is not an object$"),
-        ("contention", {"generation": -1}, "contention: generation: -1 is not an integer"),
-        ("contention", {"our_step": 2**31}, "contention: our_step: 2147483648 is not an"),
-        ("gaps", [{"metric": "m", "losses": [[1.0]]}], r"gaps: losses: \[1.0\] is not a list of 2"),
-        ("gaps", [{"metric": "m", "until": float("inf")}], "gaps: until: inf is not a number"),
+        ("desired_replicas", "3", ("'3'", COUNT)),
+        ("desired_replicas", 3.0, ("3.0", COUNT)),
+        ("desired_replicas", True, ("True", COUNT)),
+        ("desired_replicas", None, ("None", COUNT)),
+        ("desired_replicas", -1, ("-1", COUNT)),
+        ("desired_replicas", 2**31, ("2147483648", COUNT)),
+        ("zeroed_by_us", 1, ("1", "true or false")),
+        ("unseen", float("nan"), ("nan", "-1e")),
+        ("unseen", float("inf"), ("inf", "-1e")),
+        ("unseen", 10**400, ("1000",)),
+        ("unseen", "today", ("'today'", "-1e")),
+        ("controller", 7, ("7", "text")),
+        ("scale_ups", {}, ("{}", "list")),
+        ("scale_ups", [{"change": 1}], ("time: ", "missing")),
+        ("scale_ups", [[1]], ("[1]", "object")),
+        ("conditions", [CONDITION | {"status": "Maybe"}], ("status: 'Maybe'", STATUS)),
+        ("conditions", [CONDITION | {"status": []}], ("status: ", STATUS)),
+        ("contention", None, ("None", "object")),
+        ("contention", [], ("[]", "object")),
+        ("contention", {"generation": -1}, ("generation: -1", "integer")),
+        ("contention", {"our_step": 2**31}, ("our_step: 2147483648", "integer")),
+        ("gaps", [{"metric": "m", "losses": [[1.0]]}], ("losses: [1.0]", "2")),
+        ("gaps", [{"metric": "m", "until": float("inf")}], ("until: inf", "number")),
     ],
 )
-def test_what_no_history_holds_is_refused(field: str, value: object, said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{said}"):
+def test_a_value_that_no_history_holds_is_refused(
+    field: str, value: object, refused: tuple[str, ...]
+) -> None:
+    """The message has the path, the value and what would be right."""
+    with pytest.raises(ValueError, match=f"^{field}: ") as caught:
         read({field: value})
+    assert_parts(caught.value, *refused)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "3", "{", "[" * 100_000])
-def test_what_is_no_object_is_refused(text: str) -> None:
-    with pytest.raises(UnreadableError, match=r"is not an object$|invalid JSON"):
+def test_a_text_that_is_not_an_object_is_refused(text: str) -> None:
+    with pytest.raises(UnreadableError, match=r"object$|JSON"):
         loads(History, text)
 
 
@@ -157,9 +163,9 @@ def test_nothing_has_happened_outside_the_instants_that_are_given() -> None:
     history = replace(shifted(nth(9), -1000.0), gaps=(ahead,))
     written = json.loads(dumps(history))
     assert reader_of(History, (0.0, T0))(written) == history
-    for instants, said in (
-        ((0.0, T0 - 1000.0), f"recommendations: time: {T0 - 909.4} is not a number"),
-        ((T0 - 999.0, T0), f"scale_ups: time: {T0 - 1000.0} is not a number"),
+    for instants, refused in (
+        ((0.0, T0 - 1000.0), f"recommendations: time: {T0 - 909.4}"),
+        ((T0 - 999.0, T0), f"scale_ups: time: {T0 - 1000.0}"),
     ):
-        with pytest.raises(UnreadableError, match=f"^{said}"):
+        with pytest.raises(UnreadableError, match=f"^{refused} "):
             reader_of(History, instants)(written)

@@ -41,7 +41,7 @@ from tests.core.timeline import Timeline
 from tests.narrowing import known
 
 MINUTE = Extensions(idle=Idle(after=60.0))
-INCOMPLETE = Gap(GapKind.PARTIAL, "a part of the answer is missing")
+INCOMPLETE = Gap(GapKind.PARTIAL, "store eu")
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_the_first_reading_after_a_fallback_lowers_nothing() -> None:
 
 
 def incomplete(milli: int) -> Values:
-    return Values((milli,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
+    return Values((milli,), (INCOMPLETE,))
 
 
 @pytest.mark.parametrize(

@@ -138,14 +138,9 @@ def test_the_benchmark_prints_its_table() -> None:
         timeout=60,
     )
     assert ran.returncode == 0, ran.stderr
-    lines = ran.stdout.splitlines()
-    assert [line[:32].strip() for line in lines] == [
-        "",
-        "baseline loop",
-        "one External metric",
-        "the same with every extension",
-        "CPU utilization over 5 pods",
-        "CPU utilization over 100 pods",
-    ]
-    for line in lines[1:]:
-        assert all(float(figure) > 0 for figure in line[32:].split())
+    heading, *rows = ran.stdout.splitlines()
+    assert [len(line) >= len(heading) for line in rows] == [True] * 5
+    for line in rows:
+        figures = [float(figure) for figure in line[32:].split()]
+        assert len(figures) == 3
+        assert min(figures) > 0

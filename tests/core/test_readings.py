@@ -25,7 +25,7 @@ from tests.core.builders import (
     utilization,
     value,
 )
-from tests.narrowing import instance
+from tests.narrowing import assert_parts, instance
 
 QUEUE = external(average("30"))
 ORDERS = external(average("30"), selector=parse("queue=orders"))
@@ -46,6 +46,7 @@ def gap(metric: MetricSpec, *found: Series, query: Query = Query("q")) -> Gap:  
 
 
 INGRESS = of_object(value("100"))
+PARTIAL = ("store eu-1 timed out",)
 
 
 @pytest.mark.parametrize("metric", [QUEUE, INGRESS, per_pod("1"), cpu(utilization(50))])
@@ -57,11 +58,11 @@ def test_an_answer_that_fails_is_empty_or_incomplete(metric: MetricSpec) -> None
     nothing = instance(Gap, reading(metric, warnings=("store s3 is down",)))
     assert (nothing.kind, "store s3 is down" in nothing.detail) == (GapKind.PARTIAL, True)
     found = series(5, ingress="front", namespace="shop", pod="p0", container="app")
-    warned = "Prometheus warned that its answer is incomplete: store eu-1 timed out"
-    for warnings, gaps in (((), ()), (("store eu-1 timed out",), (warned,))):
+    for warnings in ((), PARTIAL):
         whole = reading(metric, found, warnings=warnings)
         assert not isinstance(whole, Gap)
-        assert whole.gaps == tuple(Gap(GapKind.PARTIAL, lapse) for lapse in gaps)
+        assert [lapse.kind for lapse in whole.gaps] == [GapKind.PARTIAL] * len(warnings)
+        assert all(warnings[0] in lapse.detail for lapse in whole.gaps)
 
 
 def test_external_takes_all_series_that_the_selector_leaves() -> None:
@@ -76,11 +77,10 @@ def test_external_takes_all_series_that_the_selector_leaves() -> None:
     assert reading(ORDERS, series(0, queue="orders")) == Values((0,)), "a zero is a value"
 
 
-def test_external_without_a_matching_series_says_how_many_there_were() -> None:
-    """The sentence tells a wrong selector from an empty answer."""
-    other = gap(ORDERS, series(1, queue="mails"), series(2, queue="bills"))
-    assert other == Gap(GapKind.EMPTY, "none of the series matches the selector")
-    assert gap(ORDERS) == Gap(GapKind.EMPTY, "the query returned no series")
+def test_a_wrong_selector_and_an_empty_answer_have_different_messages() -> None:
+    other, nothing = gap(ORDERS, series(1, queue="mails"), series(2, queue="bills")), gap(ORDERS)
+    assert (other.kind, nothing.kind) == (GapKind.EMPTY, GapKind.EMPTY)
+    assert ("selector" in other.detail, "selector" in nothing.detail) == (True, False)
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
@@ -88,9 +88,9 @@ def test_external_leaves_out_what_is_no_number_and_remembers_it(odd: float) -> N
     """Beside good values it is a gap of the whole; alone it is the reading's gap."""
     mixed = instance(Values, reading(QUEUE, series(5, queue="a"), series(odd, queue="b")))
     assert mixed.values == (5_000,)
-    assert [(lapse.kind, lapse.detail) for lapse in mixed.gaps] == [
-        (GapKind.NOT_A_NUMBER, f'{{queue="b"}} is {odd}, not a number')
-    ]
+    (lapse,) = mixed.gaps
+    assert lapse.kind is GapKind.NOT_A_NUMBER
+    assert_parts(lapse.detail, '{queue="b"}', str(odd))
     assert gap(QUEUE, series(odd, queue="b")).kind is GapKind.NOT_A_NUMBER
 
 
@@ -99,8 +99,8 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
     query = Query("q", max_age=300.0)
     assert reading(QUEUE, series(5, age=300.0), query=query) == Values((5_000,))
     old = gap(QUEUE, series(5, age=300.25, queue="a"), query=query)
-    sampled = "was sampled at 2025-12-31T23:54:59Z, and is older than 300 s (maxAge)"
-    assert old == Gap(GapKind.STALE, f'{{queue="a"}} {sampled}')
+    assert old.kind is GapKind.STALE
+    assert_parts(old.detail, '{queue="a"}', "2025-12-31T23:54:59Z", "300 s (maxAge)")
     mixed = instance(Values, reading(QUEUE, series(5, age=301.0), series(6), query=query))
     assert (mixed.values, [lapse.kind for lapse in mixed.gaps]) == ((6_000,), [GapKind.STALE])
     assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE, "it has no time"
@@ -110,33 +110,30 @@ def test_external_tells_of_a_few_series_without_a_value_and_counts_the_others() 
     """Whoever writes series does not choose how much is told and kept of them."""
     odd = [series(math.nan, queue=f"q{number:02}") for number in range(100)]
     mixed = instance(Values, reading(QUEUE, series(5), *odd))
-    assert [lapse.detail for lapse in mixed.gaps[-2:]] == [
-        '{queue="q09"} is nan, not a number',
-        "nor do 90 more series have a value that counts",
-    ]
     assert len(mixed.gaps) == 11
+    assert_parts(mixed.gaps[-2].detail, '{queue="q09"}', "nan")
+    assert "90" in mixed.gaps[-1].detail
 
 
 def test_the_labels_of_a_series_are_short_and_printable() -> None:
     """Twenty labels, names of 100 and values of 200 characters, and 600 of all of them."""
 
-    def told(labels: dict[str, str]) -> str:
-        return gap(QUEUE, Series(labels, math.nan, BASE)).detail.removesuffix(
-            " is nan, not a number"
-        )
+    def shortened(labels: dict[str, str]) -> str:
+        labels_text, _, _ = gap(QUEUE, Series(labels, math.nan, BASE)).detail.partition(" is nan")
+        return labels_text
 
-    many = told({f"l{number:02}": "\x1b" for number in range(25)})
+    many = shortened({f"l{number:02}": "\x1b" for number in range(25)})
     assert many.startswith('{l00="\\x1b", l01=')
     assert many.endswith('l19="\\x1b", and 5 more}')
-    assert told({"n" * 1000: "v" * 1000}) == f'{{{"n" * 99}…="{"v" * 199}…"}}'
-    assert len(told({f"l{number}": "v" * 200 for number in range(9)})) == 600
+    assert shortened({"n" * 1000: "v" * 1000}) == f'{{{"n" * 99}…="{"v" * 199}…"}}'
+    assert len(shortened({f"l{number}": "v" * 200 for number in range(9)})) == 600
 
 
 RENAMED = Query("q", labels=SeriesLabels(namespace="exported_namespace"))
 OTHER, STRAY = series(7, ingress="back", namespace="shop"), series(1, ingress="front")
 BY_CODE = (series(3, ingress="front", code="200"), series(4, ingress="front", code="500"))
 OF_A_FRONT = {
-    "the label is the kind in lower case, and the namespace is its own": (
+    "own-namespace": (
         (
             OTHER,
             series(2, ingress="front", namespace="other"),
@@ -145,19 +142,22 @@ OF_A_FRONT = {
         ),
         3_000,
     ),
-    "the name alone tells where no series has a namespace": ((series(3, ingress="front"),), 3_000),
-    "one without a namespace counts beside none that has one": ((STRAY, OTHER), GapKind.EMPTY),
-    "nor beside its own": ((STRAY, series(2, ingress="front", namespace="shop")), 2_000),
-    "several are ambiguous": (BY_CODE, GapKind.AMBIGUOUS),
-    "NaN is no number": ((series(math.nan, ingress="front"),), GapKind.NOT_A_NUMBER),
-    "an old sample is stale": ((series(1, age=301.0, ingress="front"),), GapKind.STALE),
-    "it is another object's": ((OTHER,), GapKind.EMPTY),
+    "no-namespaces": ((series(3, ingress="front"),), 3_000),
+    "without-namespace-beside-another": ((STRAY, OTHER), GapKind.EMPTY),
+    "without-namespace-beside-own": (
+        (STRAY, series(2, ingress="front", namespace="shop")),
+        2_000,
+    ),
+    "several": (BY_CODE, GapKind.AMBIGUOUS),
+    "nan": ((series(math.nan, ingress="front"),), GapKind.NOT_A_NUMBER),
+    "stale": ((series(1, age=301.0, ingress="front"),), GapKind.STALE),
+    "another-object": ((OTHER,), GapKind.EMPTY),
 }
 
 
 @pytest.mark.parametrize(("found", "expected"), OF_A_FRONT.values(), ids=OF_A_FRONT)
 def test_an_object_needs_one_series(found: tuple[Series, ...], expected: int | GapKind) -> None:
-    """That of the object, by the label of its kind."""
+    """The series of the object, by the label of its kind in lower case."""
     if isinstance(expected, GapKind):
         assert gap(INGRESS, *found).kind is expected
     else:
@@ -166,9 +166,7 @@ def test_an_object_needs_one_series(found: tuple[Series, ...], expected: int | G
 
 def test_object_says_what_it_looked_for_and_obeys_the_metrics_selector() -> None:
     """The sentences show the label and its value, or two of several series."""
-    assert gap(INGRESS, OTHER).detail == (
-        'none of the series is labelled ingress="front" in namespace shop'
-    )
+    assert_parts(gap(INGRESS, OTHER).detail, 'ingress="front"', "namespace shop")
     two = '{code="200", ingress="front"} and {code="500", ingress="front"}'
     assert two in gap(INGRESS, *BY_CODE).detail
     selecting = of_object(value("100"), selector=parse("code=200"))
@@ -230,7 +228,6 @@ ZERO = Values((0,))
 EMPTY_IS_ZERO = Query("q", empty_is_zero=True)
 NAN_IS_ZERO = Query("q", nan_is_zero=True)
 USE_PARTIAL = Query("q", use_partial=True)
-PARTIAL = ("store eu-1 timed out",)
 OLD = 301.0
 
 

@@ -65,7 +65,7 @@ QUEUES = QueryResult(
         (parse("queue=orders,env=prod"), [1]),
         (parse("queue=none"), []),
         (parse("queue=orders,env!=prod"), [2]),
-        (parse("queue in (orders, mails)"), [1, 2, 3]),
+        (parse("queue in (orders,mails)"), [1, 2, 3]),
         (parse("queue notin (orders)"), [3, 4]),
         (parse("queue"), [1, 2, 3]),
         (parse("!queue"), [4]),
@@ -119,24 +119,26 @@ TIER = Requirement("tier", IN, ("a", "b"))
         ("a.io/b=web,tier in (a,b),!c", {"a.io/b": "web"}, (TIER, Requirement("c", ABSENT))),
     ],
 )
-def test_parse(text: str, labels: dict[str, str], expressions: tuple[Requirement, ...]) -> None:
-    """Equality terms become labels, all others requirements, in the order written."""
+def test_equality_terms_become_labels_and_others_requirements(
+    text: str, labels: dict[str, str], expressions: tuple[Requirement, ...]
+) -> None:
+    """In the order written."""
     assert parse(text) == LabelSelector(tuple(labels.items()), expressions)
 
 
 NO_SELECTORS = ("app=web,", "=web", "app web", "app=web tier=x", "tier in a", "tier in (a", "a,,b")
 
 
-@pytest.mark.parametrize("text", [*NO_SELECTORS, "!", "a>5", "tier in (a b)"])
+@pytest.mark.parametrize("text", [*NO_SELECTORS, "!", "a>5", "b in (a b)"])
 def test_what_is_not_a_selector_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a label selector") as refused:
+    with pytest.raises(ValueError, match="label selector") as refused:
         parse(text)
     assert repr(text) in str(refused.value)
 
 
 OPERATORS = [
-    ("app in (web, api)", (True, False, False)),
-    ("app notin (web, api)", (False, True, True)),
+    ("app in (web,api)", (True, False, False)),
+    ("app notin (web,api)", (False, True, True)),
     ("app", (True, True, False)),
     ("!app", (False, False, True)),
     ("", (True, True, True)),
@@ -153,7 +155,7 @@ def test_all_terms_must_match(text: str, matched: tuple[bool, ...]) -> None:
     selector = parse(text)
     found = [selector.matches(labels) for labels in (WEB, {"app": "db"}, {"tier": "front"})]
     assert tuple(found) == matched
-    assert selector.matches({"app": ""}) is (text in {"", "app=", "app", "app notin (web, api)"})
+    assert selector.matches({"app": ""}) is (text in {"", "app=", "app", "app notin (web,api)"})
     assert selector.empty is (text == "")
 
 
@@ -172,7 +174,7 @@ def test_all_terms_must_match(text: str, matched: tuple[bool, ...]) -> None:
         ),
     ],
 )
-def test_dump(selector: str, labels: str, expressions: str) -> None:
+def test_a_selector_is_printed_as_in_go(selector: str, labels: str, expressions: str) -> None:
     """The form that Go's String method gives, labels sorted."""
     assert go_string(parse(selector)) == (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
@@ -184,7 +186,7 @@ def test_dump(selector: str, labels: str, expressions: str) -> None:
 def test_a_selector_past_the_bound_is_refused_before_it_is_read() -> None:
     """An API server does not check the selectors of custom resources, and any size fits in etcd."""
     assert parse("a," * (LONGEST // 2 - 1) + "a").match_expressions
-    with pytest.raises(ValueError, match="a label selector of 65,537 characters is not read"):
+    with pytest.raises(ValueError, match="65,537 characters"):
         parse("a" * (LONGEST + 1))
 
 
@@ -288,24 +290,23 @@ def test_an_object_of_equal_name_in_two_clusters_is_not_mixed() -> None:
 
 
 SOME = series(1.0, namespace="shop", pod="p0", cluster="us", region="us-2")
-OF_NONE = 'none of the series is labelled cluster="us" and region="us-1" (seriesLabels)'
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "said"),
+    ("answer", "kind", "part"),
     [
-        (QueryResult([SOME]), GapKind.EMPTY, OF_NONE),
+        (QueryResult([SOME]), GapKind.EMPTY, 'cluster="us" and region="us-1"'),
         # They may be in the part that is missing.
-        (QueryResult([SOME], warnings=("a store is away",)), GapKind.PARTIAL, "a store is away"),
+        (QueryResult([SOME], warnings=("store eu",)), GapKind.PARTIAL, "store eu"),
     ],
 )
 def test_a_series_with_only_some_of_the_labels_is_of_no_cluster(
-    answer: QueryResult, kind: GapKind, said: str
+    answer: QueryResult, kind: GapKind, part: str
 ) -> None:
-    """All labels have to match, and the sentence names them."""
+    """All labels have to match, and the message names them."""
     reading = instance(Gap, of_cluster(RPS, answer, US))
     assert reading.kind is kind
-    assert said in reading.detail
+    assert part in reading.detail
 
 
 @pytest.mark.parametrize("found", [[], [series(1.0, ingress="front", cluster="us")]])

@@ -149,9 +149,7 @@ def test_a_live_target_that_another_one_takes_is_told_once() -> None:
     """Also over a restart; it stays taken until the other one is gone, whichever that is."""
     line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).controlled_by(HPA)
     line.sync("15s", queue=80).events(TAKEN)
-    assert line.decision.events[0].message == (
-        f"{HPA} controls this target too; nothing is written until that is gone"
-    )
+    assert HPA in line.decision.events[0].message
     line.history = loads(History, dumps(line.history))
     line.sync("30s", queue=80).events()
     line.controlled_by(UncheckedControl(REFUSED)).sync("45s", queue=80).events()

@@ -1,9 +1,11 @@
 """Short ways to write a file of policy tests, and to run it."""
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.config import ConfigError
+from autoscaler.config.problems import Problem
 from autoscaler.lab.policy_tests.expectations import UnmetExpectation, unmet
 from autoscaler.lab.policy_tests.loading import PolicyTestFile, load_tests
 from autoscaler.lab.policy_tests.running import PolicyTestRun, TargetRun, run
@@ -26,7 +28,7 @@ TWO_OF_A_QUEUE = QUEUE + _OTHER.replace("maxReplicas: 20", "maxReplicas: 9")
 """The same, and a second target `b` of the same queue, of 9 at most."""
 
 WEB = """\
-queries: {rps: "sum by (namespace, pod) (rate(http_requests_total[2m]))"}
+queries: {rps: "sum(rate(http_requests_total[2m])) by (namespace, pod)"}
 targets:
 - namespace: shop
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
@@ -49,13 +51,12 @@ def loaded(folder: Path, tests: str, config: str = QUEUE) -> PolicyTestFile:
     return load_tests(written(folder, tests, config))
 
 
-def mistakes(folder: Path, tests: str, config: str = QUEUE) -> list[str]:
-    """Return the mistakes in a file, each from its line on."""
+def mistakes(folder: Path, tests: str, config: str = QUEUE) -> Sequence[Problem]:
     try:
         loaded(folder, tests, config)
     except ConfigError as error:
-        return [str(problem).partition("tests.yaml:")[2] for problem in error.problems]
-    return []
+        return error.problems
+    return ()
 
 
 def ran(folder: Path, test: str, config: str = QUEUE) -> PolicyTestRun:
@@ -73,10 +74,6 @@ def counts(folder: Path, test: str, config: str = QUEUE) -> list[int]:
     return [count.replicas for count in only(ran(folder, test, config)).counts]
 
 
-def broken(folder: Path, test: str, config: str = QUEUE) -> list[str]:
-    """Return what does not hold of the one test, in its sentences."""
-    return [sentence(expectation) for expectation in unmet(ran(folder, test, config))]
-
-
-def sentence(expectation: UnmetExpectation) -> str:
-    return expectation.sentence.replace(f" {expectation.run.target.key}", "")
+def broken(folder: Path, test: str, config: str = QUEUE) -> list[UnmetExpectation]:
+    """Return the expectations of the one test that do not hold."""
+    return unmet(ran(folder, test, config))

@@ -32,7 +32,7 @@ def kinds(run: TargetRun) -> list[str]:
     return found
 
 
-def test_error_empty_nan_and_partial_are_different_things(tmp_path: Path) -> None:
+def test_error_empty_nan_and_partial_are_different_gaps(tmp_path: Path) -> None:
     events = "events: [{at: 1m, queryFails: down}, {at: 2m, for: 15s, partial: a warning}]"
     of_queue = f"{events}\nseries: {{queue: 1 1 NaN stale}}\nnever: {{above: 20}}"
     expected = ["", "", "NaN", "empty", *["error"] * 6]
@@ -73,7 +73,7 @@ def test_an_outage_takes_nothing_down_where_the_range_is_unknown(text: str, tmp_
     assert min(counts(tmp_path, test, QUEUE + behavior)) < 10
 
 
-def test_pods_share_what_is_stated_of_them(tmp_path: Path) -> None:
+def test_the_load_of_pods_is_shared_by_them(tmp_path: Path) -> None:
     """240 in all: at 80 of each of 3 it takes 24, which then read 10 and stay."""
     test = "series: {rps: 80x8}\nstart: {replicas: 3, readyAfter: 1s}\nnever: {above: 24}"
     run = only(ran(tmp_path, test, WEB))
@@ -123,7 +123,7 @@ def test_a_queue_follows_its_pods(tmp_path: Path) -> None:
     assert proposals[-1] < max(proposals)
 
 
-def test_the_daemon_does_not_run_for_a_while(tmp_path: Path) -> None:
+def test_no_sync_happens_while_the_daemon_is_down(tmp_path: Path) -> None:
     test = f"{SERIES}\nevents: [{{at: 1m, for: 2m, down: true}}, {{at: 90s, setReplicas: 3}}]"
     run = only(ran(tmp_path, test))
     steps = [count.step for count in run.counts]
@@ -149,7 +149,7 @@ def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
     assert usual.index(1) < without.index(1) == 12 + 20  # five minutes from the loss on
 
 
-def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
+def test_a_standby_takes_over(tmp_path: Path) -> None:
     run = only(ran(tmp_path, f"{SINKS}events: [{{at: 2m, takeover: true}}]"))
     found = [count.replicas for count in run.counts]
     restarted = counts(tmp_path, f"{SINKS}events: [{{at: 2m, restart: true}}]")
@@ -161,7 +161,7 @@ def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
     assert seen[8].last_sync == seen[7].last_sync + 15.0  # type: ignore[operator] # there was one
 
 
-def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
+def test_others_may_set_the_count_annotate_and_control_a_target(tmp_path: Path) -> None:
     test = """
         series: {queue: 200x40}
         start: {replicas: 7}
@@ -209,14 +209,14 @@ def test_the_breaker_of_the_configuration_holds(tmp_path: Path) -> None:
 # -- each kind of event, crossed -----------------------------------------------------------------
 
 EVENTS = {
-    "others set the count": "setReplicas: 3",
+    "by hand": "setReplicas: 3",
     "paused": "for: 2m, annotations: {autoscaler/paused: 'true'}",
     "restart": "restart: true",
     "lost state": "loseState: true",
     "takeover": "takeover: true",
     "down": "for: 2m, down: true",
     "query fails": "for: 2m, queryFails: timeout",
-    "partial": "for: 2m, partial: a store is away",
+    "partial": "for: 2m, partial: store eu",
     "write fails": "for: 2m, writeFails: forbidden",
     "unreadable": "for: 2m, unreadable: forbidden",
     "controlled": "for: 2m, controlledBy: HorizontalPodAutoscaler/worker",
@@ -224,7 +224,7 @@ EVENTS = {
 }
 BESIDE = {
     "gap": ("200x20 stale _x29 200x129", ""),
-    "partial answer": ("200x180", "{at: 6m, for: 3m, partial: a store is away}"),
+    "partial answer": ("200x180", "{at: 6m, for: 3m, partial: store eu}"),
     "restart": ("200x180", "{at: 6m, restart: true}"),
     "takeover": ("200x180", "{at: 6m, takeover: true}"),
     "zero": ("0x60 200x119", ""),
@@ -234,7 +234,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("event", EVENTS)
-def test_whatever_happens_the_count_comes_right(event: str, beside: str, tmp_path: Path) -> None:
+def test_the_count_recovers_from_any_two_events(event: str, beside: str, tmp_path: Path) -> None:
     """In the end there are the seven that 200 need; on the way nothing but a hand goes below them.
 
     Of a target that idles at zero the work comes after a quarter of an hour.
@@ -250,7 +250,7 @@ def test_whatever_happens_the_count_comes_right(event: str, beside: str, tmp_pat
     config = QUEUE + ("  idle: {}\n" if is_idle else "")
     run = only(ran(tmp_path, test, config))
     assert run.counts[-1].replicas == 7
-    by_hand = event == "others set the count"
+    by_hand = event == "by hand"
     if not is_idle and not by_hand:
         assert {count.replicas for count in run.counts} == {7}
     if is_idle:
@@ -263,7 +263,7 @@ def test_whatever_happens_the_count_comes_right(event: str, beside: str, tmp_pat
     assert len(run.counts) == 181
 
 
-def test_a_queue_goes_on_while_its_query_fails(tmp_path: Path) -> None:
+def test_a_queue_grows_while_its_query_fails(tmp_path: Path) -> None:
     test = """
         start: {replicas: 1}
         loads: [{metric: queue, model: queue, arrivals: "rate(sent[1m])", servedPerPod: 1}]
