@@ -1,5 +1,6 @@
 """Files are replaced in one step; names from outside never lead out of a folder."""
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -22,10 +23,10 @@ def test_nothing_is_left_of_one_that_cannot_be_replaced(
     file.write_bytes(b"before")
 
     def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="full"):
         write_output(file, b"after")
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
         ("a.yaml", b"before")
@@ -66,16 +67,16 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("kind", ["a link", "a link to nothing", "a folder"])
+@pytest.mark.parametrize("kind", ["link", "dangling-link", "folder"])
 def test_an_output_replaces_nothing_but_files(tmp_path: Path, kind: str) -> None:
     """A link may lead to a file of somebody else's choice."""
     victim, path = tmp_path / "victim", tmp_path / "out"
     victim.write_bytes(b"mine")
-    if kind == "a folder":
+    if kind == "folder":
         path.mkdir()
     else:
-        path.symlink_to(victim if kind == "a link" else tmp_path / "none")
-    with pytest.raises(OSError, match=kind.removesuffix(" to nothing")):
+        path.symlink_to(victim if kind == "link" else tmp_path / "none")
+    with pytest.raises(OSError, match=kind.removeprefix("dangling-")):
         write_output(path, b"x")
     assert victim.read_bytes() == b"mine"
     assert not (tmp_path / "none").exists()
@@ -120,13 +121,13 @@ def test_a_file_below_a_folder_is_private_and_not_written_over(tmp_path: Path) -
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
     assert write_below(folder, ["a", "b"], b"one") == file
-    with pytest.raises(OSError, match="it is there already"):
+    with pytest.raises(OSError, match="already"):
         write_below(folder, ["a", "b"], b"two")
     write_below(folder, ["a", "b"], b"two", force=True)
     assert file.read_bytes() == b"two"
     file.unlink()
     file.symlink_to(tmp_path / "victim")
-    with pytest.raises(OSError, match="it is a link"):
+    with pytest.raises(OSError, match="link"):
         write_below(folder, ["a", "b"], b"two", force=True)
     assert not (tmp_path / "victim").exists()
 

@@ -40,13 +40,13 @@ def test_what_is_none_of_it_is_refused_with_a_sentence(text: str) -> None:
 
 
 def test_histograms_are_refused_with_their_own_sentence() -> None:
-    with pytest.raises(ValueError, match="has a native histogram: a metric is a number"):
+    with pytest.raises(ValueError, match="histogram"):
         parse("1 {{schema:0 sum:5 count:4 buckets:[1 2 1]}}x3")
 
 
 @pytest.mark.parametrize("text", [f"1x{MOST_SAMPLES}", "1 " * (MOST_SAMPLES + 1), f"_x{10**40}"])
 def test_samples_are_bounded_before_they_are_made(text: str) -> None:
-    with pytest.raises(ValueError, match=r"means [0-9,]+ samples, the limit is 100,000"):
+    with pytest.raises(ValueError, match=f"{MOST_SAMPLES:,}"):
         parse(text)
 
 

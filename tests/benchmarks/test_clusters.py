@@ -51,7 +51,7 @@ def test_one_and_many_are_measured() -> None:
     [
         (rest(), rest(), []),
         (rest(), rest(cpu=0.14), ["CPU"]),
-        (rest(), rest(of_targets=0.1), ["requests of targets a second"]),
+        (rest(), rest(of_targets=0.1), [OF_TARGETS]),
         # Where one cluster took no measurable time, many count as more.
         (rest(cpu=0.0), rest(), ["CPU"]),
     ],

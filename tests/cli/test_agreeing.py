@@ -11,8 +11,7 @@ import pytest
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.telemetry.health import Health
-from tests.adapters.record.agreed import DIFFERENT, WITHIN, stretch
-from tests.adapters.record.agreed import kept as write_agreement
+from tests.adapters.record.agreed import DIFFERENT, WITHIN, record_with, stretch
 from tests.adapters.record.recording import running as recording
 from tests.cli.test_commands import ran as run
 from tests.cli.test_recorded import record
@@ -40,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
     bad = [stretch(0, 800), stretch(2000, 60, WITHIN)]
     bad += [stretch(1000 + 200 * n, 100 - 10 * n, DIFFERENT) for n in range(4)]
     good = (GOOD_KEY, stretch(0, 5000))
-    write_agreement(tmp_path, good, *((BAD_KEY, metric) for metric in bad))
+    record_with(tmp_path, good, *((BAD_KEY, metric) for metric in bad))
     return tmp_path
 
 
@@ -124,7 +123,7 @@ def test_a_directory_has_the_targets_that_are_still_in_shadow(tmp_path: Path) ->
             file.unlink()
         with recording(tmp_path) as recorder:
             record(recorder, timeline, {0: 30})
-        write_agreement(tmp_path, stretch(0, 5000))
+        record_with(tmp_path, stretch(0, 5000))
         assert ran("--state-directory", tmp_path)[1].splitlines()[-1].startswith(last)
     _, out, note = ran("--state-directory", tmp_path, "shop/web")
     assert shares(out) == [("100 %", "1 h 23 min")]

@@ -8,7 +8,7 @@ from autoscaler.daemon.remembered import of_cluster
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.persistence.store import Resumption
 from autoscaler.persistence.store.rows import Stamp
-from tests.adapters.record.agreed import kept, stretch
+from tests.adapters.record.agreed import record_with, stretch
 from tests.adapters.record.recording import plain
 
 OLD, NEW = "shop/Deployment/web", "eu/shop/Deployment/web"
@@ -51,7 +51,7 @@ def written(folder: Path, target: str, at: float, cluster: str = "") -> list[str
 
 def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict[str, float]:
     """Keep ten minutes of agreement of a target, and return the seconds of each that are kept."""
-    record = kept(folder, (target, stretch(begin, 600.0)), cluster=cluster)
+    record = record_with(folder, (target, stretch(begin, 600.0)), cluster=cluster)
     found = record.agreement(None, 0.0, 0.0)
     return {
         key: sum(kind.seconds for kind in value.totals.values()) for key, value in found.items()

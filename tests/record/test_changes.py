@@ -57,12 +57,12 @@ class Kept(Timeline):
         return self
 
 
-def of(*metrics: object, extensions: Extensions | None = None) -> Kept:
+def timeline_of(*metrics: object, extensions: Extensions | None = None) -> Kept:
     return Kept(spec(*metrics), replicas=3, extensions=extensions or Extensions())  # type: ignore[arg-type]
 
 
 def test_values_and_proposals_alone_are_no_change() -> None:
-    target = of(QUEUE)
+    target = timeline_of(QUEUE)
     target.sync("0s", queue=30).was(change=True).marked(Mark(0))
     for second, queue in ((15, 31.0), (30, 29.0), (45, 32.5)):
         target.sync(f"{second}s", queue=queue).was(change=False)
@@ -71,7 +71,7 @@ def test_values_and_proposals_alone_are_no_change() -> None:
 
 
 def test_a_count_and_the_sync_after_it_are_changes() -> None:
-    target = of(QUEUE)
+    target = timeline_of(QUEUE)
     target.sync("0s", queue=30).was(change=True)
     target.sync("15s", queue=60).was(change=True).marked(Mark.WRITTEN)
     target.sync("30s", queue=60).was(change=True).marked(Mark(0))
@@ -81,7 +81,7 @@ def test_a_count_and_the_sync_after_it_are_changes() -> None:
 
 
 def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
-    target = of(QUEUE)
+    target = timeline_of(QUEUE)
     target.sync("0s", queue=30).was(change=True)
     target.sync("15s", queue=20).was(change=True).marked(Mark.STABILIZING)
     target.sync("30s", queue=10).was(change=False)
@@ -93,7 +93,7 @@ def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
 
 
 def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
-    target = of(QUEUE)
+    target = timeline_of(QUEUE)
     target.sync("0s", queue=30).was(change=True)
     target.sync("15s", queue=30).was(change=True, write=WriteFailure("refused"))
     assert classify(target.decision, WriteFailure("refused")).marks == Mark.FAILED

@@ -75,7 +75,7 @@ def series(values: list[float], begin: float, labels: dict[str, str]) -> Answers
 
 
 def measures(**known: float) -> Measures:
-    """Return measures of which the others are 0, or not known."""
+    """Return measures; all others are 0 or unknown."""
     needed = ("scored_seconds", "gap_seconds", "replica_hours", "changes", "at_max_seconds")
     return Measures.model_validate(dict.fromkeys(needed, 0) | known)
 
@@ -100,10 +100,9 @@ class FleetPlan(ReplayPlan):
 
     @override
     def build(self, numbers: Sequence[int]) -> tuple[list[BuiltTarget], tuple[str, ...]]:
-        told = ["a pod is ready in time: nothing says how long"]
-        found = [BuiltTarget(self.fleet[number], told) for number in numbers]
-        self.happens(numbers, found)
-        return found, tuple(f"no {number}" for number in numbers if self.refuses)
+        targets = [BuiltTarget(self.fleet[number], ["ready in time"]) for number in numbers]
+        self.happens(numbers, targets)
+        return targets, tuple(f"no {number}" for number in numbers if self.refuses)
 
 
 def plan_of(fleet: Sequence[SimulatedTarget], syncs: int) -> FleetPlan:
@@ -112,7 +111,7 @@ def plan_of(fleet: Sequence[SimulatedTarget], syncs: int) -> FleetPlan:
 
 
 def replayed(count: int, syncs: int = 240, seed: int = 5) -> Replay:
-    """Return the replay of a fleet, beside a count that actual."""
+    """Return the replay of a fleet, next to the count that really ran."""
     targets = fleet(BASE, syncs, seed, count)
     for target in targets:
         target.ran = series([float(4 + sync // 60 % 3) for sync in range(syncs)], BASE, {})

@@ -27,6 +27,7 @@ from tests.core.builders import (
     utilization,
     value,
 )
+from tests.narrowing import assert_parts
 
 
 class Known(StatedData):
@@ -62,35 +63,33 @@ def build(target: Target, known: Mapping[str, Any] | None = None, **stated: Any)
     return built(target, Flags(), data, Assumptions.model_validate(stated), BASE)
 
 
-def test_what_nobody_says_is_assumed_and_said() -> None:
-    found = build(target_of(external(average("30"))))
+KNOWN = {"count": 7, "ready": 12.0}
+STATED = [
+    {"target": "shop/other", "replicas": 50},
+    {"target": "shop/w*", "replicas": 4},
+    {"target": "shop/Deployment/web", "replicas": 9, "readyAfter": "45s"},
+]
+
+
+@pytest.mark.parametrize(
+    ("known", "stated", "replicas", "ready", "assumed"),
+    [
+        pytest.param({}, [], 3, 30.0, ["3 replicas", "30 s"], id="assumed"),
+        pytest.param(KNOWN, [], 7, 12.0, [], id="known"),
+        pytest.param(KNOWN, STATED, 4, 45.0, [], id="stated-before-known"),
+    ],
+)
+def test_replicas_and_readiness_are_stated_known_or_assumed(
+    known: Mapping[str, Any], stated: list[Any], replicas: int, ready: float, assumed: list[str]
+) -> None:
+    found = build(target_of(external(average("30"))), known, workloads=stated)
     workload = found.target.workload
-    assert (workload.replicas, workload.ready_seconds) == (3, 30.0)
-    assert found.assumed == [
-        "it begins with 3 replicas: how many there were at the begin is not known",
-        "a pod is ready 30 s after it is created: nothing says how long",
-    ]
+    assert (workload.replicas, workload.ready_seconds) == (replicas, ready)
+    for sentence, fact in zip(found.assumed, assumed, strict=True):
+        assert_parts(sentence, fact)
 
 
-def test_what_is_known_is_not_assumed() -> None:
-    found = build(target_of(external(average("30"))), {"count": 7, "ready": 12.0})
-    assert (found.target.workload.replicas, found.target.workload.ready_seconds) == (7, 12.0)
-    assert found.assumed == []
-
-
-def test_what_is_stated_goes_before_what_is_known() -> None:
-    workloads = [
-        {"target": "shop/other", "replicas": 50},
-        {"target": "shop/w*", "replicas": 4},
-        {"target": "shop/Deployment/web", "replicas": 9, "readyAfter": "45s"},
-    ]
-    found = build(
-        target_of(external(average("30"))), {"count": 7, "ready": 12.0}, workloads=workloads
-    )
-    assert (found.target.workload.replicas, found.target.workload.ready_seconds) == (4, 45.0)
-
-
-def test_one_in_shadow_is_replayed_as_if_it_were_live() -> None:
+def test_a_target_in_shadow_is_replayed_as_if_it_were_live() -> None:
     shadow = replace(target_of(external(average("30"))), extensions=Extensions(mode=Mode.SHADOW))
     assert not build(shadow).target.rules.target.in_shadow
 
@@ -106,8 +105,10 @@ def test_one_in_shadow_is_replayed_as_if_it_were_live() -> None:
         (container_cpu(utilization(50)), LoadModel.SHARED, 0.25),
     ],
 )
-def test_the_model_of_a_metric(metric: MetricSpec, model: LoadModel, units: float | None) -> None:
-    """By its type; what one pod takes is its target, of a utilization a part of the request."""
+def test_the_type_of_a_metric_chooses_its_load_model(
+    metric: MetricSpec, model: LoadModel, units: float | None
+) -> None:
+    """What one pod takes is the target, or for a utilization that share of the request."""
     half = requests_of({"app": {"cpu": 500 * 10**6}})
     (load,) = build(target_of(metric), {"requested": half}).target.loads
     assert load.model is model
@@ -125,19 +126,21 @@ def test_a_capacity_is_what_a_pod_takes() -> None:
 def test_requests_are_stated_known_or_assumed() -> None:
     utilized = target_of(cpu(utilization(60)))
     assumed = build(utilized)
-    assert "a pod requests 1 core" in assumed.assumed[-1]
+    assert_parts(assumed.assumed[-1], "1 core")
     assert not [text for text in build(target_of(per_pod("10"))).assumed if "core" in text]
     stated = build(utilized, workloads=[{"requests": {"cpu": "250m"}}])
     (container,) = stated.target.workload.requests.counted
     assert container.requests == {"cpu": 250 * 10**6}
 
 
-def test_a_metric_whose_work_is_not_known_in_pods_is_said() -> None:
-    said = build(target_of(external(value("30")))).assumed
-    assert any("nothing is scored" in problem for problem in said)
-    assert any("whatever the count is" in problem for problem in said)
+def test_a_metric_without_a_capacity_in_pods_is_reported() -> None:
+    """As long as its capacity is not stated; that it is read as recorded is always reported."""
+    unknown = build(target_of(external(value("30")))).assumed
     stated = build(target_of(external(value("30"))), loads=[{"capacity": "30"}]).assumed
-    assert not any("nothing is scored" in assumption for assumption in stated)
+    assert ["capacity" in text for text in unknown[2:]] == [True, False]
+    assert ["capacity" in text for text in stated[2:]] == [False]
+    assert unknown[3] == stated[2]
+    assert_parts(stated[2], "queue", "model: shared")
 
 
 def test_a_queue_has_arrivals_and_what_a_pod_serves() -> None:
@@ -150,17 +153,17 @@ def test_a_queue_has_arrivals_and_what_a_pod_serves() -> None:
 @pytest.mark.parametrize(
     ("metric", "stated", "why"),
     [
-        (external(average("30")), {}, "state arrivals"),
+        (external(average("30")), {}, "arrivals"),
         (external(average("30")), {"arrivals": "rate(published[1m])"}, "servedPerPod"),
-        (per_pod("10"), {"arrivals": "x", "servedPerPod": "1"}, "it is of each pod"),
+        (per_pod("10"), {"arrivals": "x", "servedPerPod": "1"}, "each pod"),
     ],
 )
-def test_what_cannot_be_a_queue_is_refused(
+def test_a_queue_without_arrivals_or_of_pods_is_refused(
     metric: MetricSpec, stated: Mapping[str, str], why: str
 ) -> None:
-    with pytest.raises(BuildError, match=why) as refused:
+    with pytest.raises(BuildError) as refused:
         build(target_of(metric), loads=[{"model": "queue", **stated}])
-    assert str(refused.value).startswith(f"shop/Deployment/web: the metric {metric.name}")
+    assert_parts(refused.value, "shop/Deployment/web", metric.name, why)
 
 
 def test_metrics_have_the_loads_of_their_names() -> None:

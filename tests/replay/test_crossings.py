@@ -23,7 +23,7 @@ PERIOD, MINUTE = 15.0, 60.0
 END = BASE + 15 * MINUTE
 TARGET = Target("shop", spec(external(average("10")), maximum=10), (Query("load"),))
 SLEEPS = replace(TARGET, extensions=Extensions(idle=Idle(after=60.0)))
-PARTIAL = ("a part of the servers did not answer",)
+PARTIAL = ("server 2 timed out",)
 PAUSED = {"autoscaler/paused": "true"}
 
 Load = float | str | None | tuple[float, tuple[str, ...]]
@@ -65,53 +65,43 @@ def annotated(annotations: Mapping[str, str]) -> TimedEvent:
 
 DOWN, UP = {0: 50.0, 1: 10.0}, {0: 50.0, 1: 80.0}
 CASES = {
-    "nothing, down": Crossing(DOWN, {5.75: 1}),
-    "nothing, up": Crossing(UP, {1: 8}),
-    "no series: the count stays, and the time is neither scored nor decided": Crossing(
-        {0: 50.0, 1: None, 4: 10.0}, {5.75: 1}, failed=180.0, gap=180.0
-    ),
-    "a failure: the count stays": Crossing(
-        {0: 50.0, 1: "timeout", 4: 80.0}, {4: 8}, failed=180.0, gap=180.0
-    ),
-    "partial: nothing goes down by it": Crossing(
+    "scale-down": Crossing(DOWN, {5.75: 1}),
+    "scale-up": Crossing(UP, {1: 8}),
+    # The count stays, and the time is neither scored nor decided.
+    "no-series": Crossing({0: 50.0, 1: None, 4: 10.0}, {5.75: 1}, failed=180.0, gap=180.0),
+    "query-failure": Crossing({0: 50.0, 1: "timeout", 4: 80.0}, {4: 8}, failed=180.0, gap=180.0),
+    "partial-down": Crossing(
         {0: 50.0, 1: (10.0, PARTIAL), 8: 10.0}, {13: 1}, failed=420.0, gap=420.0
     ),
-    "partial: it goes up, and how much is missing is not known": Crossing(
-        {0: 50.0, 1: (80.0, PARTIAL)}, {1: 8}, gap=840.0
-    ),
-    "a restart without its state: the window begins anew": Crossing(
-        DOWN, {9: 1}, {4: lambda target, _: target.forget()}
-    ),
-    "a takeover two minutes after the last sync: so it does": Crossing(
-        DOWN, {9: 1}, {4: lambda target, now: target.away(120.0, now)}
-    ),
-    "another process leads: it writes nothing, and goes on when it leads": Crossing(
-        UP, {4: 8}, {1: becomes(leads=False), 4: becomes(leads=True)}
-    ),
-    "to zero, and back": Crossing({0: 50.0, 1: 0.0, 10: 5.0}, {1.75: 0, 10: 1}, target=SLEEPS),
-    "a pause: the count stays until it ends": Crossing(
-        UP, {4: 8}, {1: annotated(PAUSED), 4: annotated({})}
-    ),
-    "asleep in a pause: it does not go to zero": Crossing(
+    # How much is missing is not known.
+    "partial-up": Crossing({0: 50.0, 1: (80.0, PARTIAL)}, {1: 8}, gap=840.0),
+    # The stabilization window starts again after a restart without state, and after a takeover
+    # two minutes after the last sync.
+    "restart-without-state": Crossing(DOWN, {9: 1}, {4: lambda target, _: target.forget()}),
+    "takeover": Crossing(DOWN, {9: 1}, {4: lambda target, now: target.away(120.0, now)}),
+    "standby": Crossing(UP, {4: 8}, {1: becomes(leads=False), 4: becomes(leads=True)}),
+    "scale-to-zero": Crossing({0: 50.0, 1: 0.0, 10: 5.0}, {1.75: 0, 10: 1}, target=SLEEPS),
+    "pause": Crossing(UP, {4: 8}, {1: annotated(PAUSED), 4: annotated({})}),
+    "scale-to-zero-in-a-pause": Crossing(
         {0: 50.0, 1: 0.0}, {8: 0}, {1: annotated(PAUSED), 8: annotated({})}, SLEEPS
     ),
-    "a count that somebody sets": Crossing(
+    "count-set-by-hand": Crossing(
         {0: 50.0}, {}, {2: lambda target, now: target.workload.set(8, now, "kubectl")}
     ),
-    "writes that fail": Crossing(
+    "write-failures": Crossing(
         UP, {4: 8}, {1: becomes(write_fails="refused"), 4: becomes(write_fails="")}
     ),
-    "a scale that cannot be read": Crossing(
+    "unreadable-scale": Crossing(
         UP, {4: 8}, {1: unreadable("gone"), 4: unreadable("")}, failed=180.0
     ),
-    "another autoscaler controls it": Crossing(
+    "controlled-by-an-hpa": Crossing(
         UP, {4: 8}, {1: becomes(controller="HPA web"), 4: becomes(controller=None)}
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_crosses_a_replay(case: Crossing) -> None:
+def test_an_interrupted_target_changes_at_the_right_minutes(case: Crossing) -> None:
     """Its changes at their minutes, the time without a proposal, and the time without a demand."""
     counts, outcome = replayed(case)
     before = [5, *counts.values()]

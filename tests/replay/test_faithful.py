@@ -22,6 +22,7 @@ from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.sync.ports import Reporter
 from tests.adapters.record.recording import running, until
 from tests.core.builders import BASE, average, cpu, per_pod
+from tests.narrowing import assert_parts
 from tests.replay.fleets import PERIOD, fleet
 from tests.worlds.simulated import SimulatedPorts
 
@@ -149,9 +150,9 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
         replace(was, spec=replace(was.spec, metrics=(per_pod("10"),))),
         replace(was, queries=(Query("sum(other)"),)),
     ):
-        with pytest.raises(BuildError, match="nothing is recorded of the metric"):
+        with pytest.raises(BuildError, match=other.spec.metrics[0].name):
             data.totals(other, 0)
-    with pytest.raises(BuildError, match=r"nothing is recorded of the query sum\(least\)"):
+    with pytest.raises(BuildError, match=r"sum\(least\)"):
         data.others(replace(was, min_replicas_query=Query("sum(least)")))
 
 
@@ -165,10 +166,10 @@ def test_a_time_before_the_record_begins_is_a_gap() -> None:
     assert (outcome.measures.gap_seconds, outcome.measures.scored_seconds) == (600.0, 600.0)
 
 
-def test_pauses_of_the_time_are_told(tmp_path: Path) -> None:
+def test_a_recorded_pause_is_noted(tmp_path: Path) -> None:
     (target,) = fleet(BASE, 40, 3, count=1)
     target.workload.annotate({"autoscaler/paused": "true"})
     lived(tmp_path, [target], 600)
     data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
     (sentence,) = data.notes(target.rules.target)
-    assert sentence == "it was paused for some of the time, and is not in a replay"
+    assert_parts(sentence, "paused")

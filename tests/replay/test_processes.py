@@ -76,19 +76,19 @@ def test_an_interrupt_leaves_what_is_done() -> None:
     assert [outcome.end for outcome in done.outcomes] == [BASE + 11 * PERIOD] * 5
 
 
-def test_a_process_that_dies_is_told() -> None:
+def test_a_process_that_dies_fails_the_replay() -> None:
     def dies(numbers: Sequence[int], _: object) -> None:
         if 1 in numbers:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(CommandError, match="a process of the replay has died"):
+    with pytest.raises(CommandError, match="died"):
         run_replay(plan(dies), 2)
 
 
-def test_what_a_part_raises_is_raised() -> None:
+def test_an_exception_in_a_process_is_raised_again() -> None:
     def fails(numbers: Sequence[int], _: object) -> None:
         if 1 in numbers:
-            raise ValueError("there is no such thing")
+            raise ValueError("of target 1")
 
-    with pytest.raises(ValueError, match="there is no such thing"):
+    with pytest.raises(ValueError, match="of target 1"):
         run_replay(plan(fails), 2)

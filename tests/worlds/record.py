@@ -153,7 +153,7 @@ class MemoryRecord(DirectoryRecord):
     def entry(self, change: Change) -> SyncResult:
         entry = self._entries.get(change.id)
         if entry is None:
-            raise RecordError(f"the change of {change.target} is lost")
+            raise RecordError(f"no entry: {change.target}")
         return entry
 
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:

@@ -26,7 +26,7 @@ def stretch(
     return AgreementInterval(begin, end, kind, why=why if kind is NOT_COMPARED else "")
 
 
-def kept(
+def record_with(
     directory: Path, *rows: AgreementInterval | tuple[str, AgreementInterval], cluster: str = ""
 ) -> DirectoryRecord:
     """Write stretches, of `WEB` where no target is named, and return the record."""

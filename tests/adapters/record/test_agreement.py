@@ -22,7 +22,7 @@ from tests.adapters.record.agreed import (
     NOT_COMPARED,
     WEB,
     WITHIN,
-    kept,
+    record_with,
     stretch,
 )
 from tests.adapters.record.recording import Time, running, until
@@ -33,8 +33,8 @@ DATABASE = "record.db"
 
 def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
     other = "shop/Deployment/api"
-    record = kept(tmp_path, stretch(0, 100), stretch(100, 50, WITHIN), stretch(150, 250))
-    kept(tmp_path, (other, stretch(7, 3)))
+    record = record_with(tmp_path, stretch(0, 100), stretch(100, 50, WITHIN), stretch(150, 250))
+    record_with(tmp_path, (other, stretch(7, 3)))
     found = record.agreement(None, 0.0, BASE + 400)
     assert {key: value.totals for key, value in found.items()} == {
         WEB: {
@@ -49,7 +49,7 @@ def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize("since", [0.5, 99.25, 100.0, 1234.5, 3599.0])
 def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) -> None:
     """A stretch that began earlier counts from then on, in totals, and where it is listed."""
-    record = kept(tmp_path, stretch(0, 100), stretch(100, 3500, DIFFERENT))
+    record = record_with(tmp_path, stretch(0, 100), stretch(100, 3500, DIFFERENT))
     (found,) = record.agreement([WEB], BASE + since, BASE + 3600, 9).values()
     assert sum(total.seconds for total in found.totals.values()) == 3600 - since
     assert min(total.begin for total in found.totals.values()) == BASE + since
@@ -60,22 +60,22 @@ def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) ->
 
 
 def test_the_last_day_is_added_up_too(tmp_path: Path) -> None:
-    record = kept(tmp_path, stretch(0, 2 * DAY), stretch(2 * DAY, 100, DIFFERENT))
+    record = record_with(tmp_path, stretch(0, 2 * DAY), stretch(2 * DAY, 100, DIFFERENT))
     totals = record.agreement(None, 0.0, BASE + 2 * DAY + 100)[WEB].totals
     assert (totals[EQUAL].last_day, totals[DIFFERENT].last_day) == (DAY - 100, 100)
 
 
 def test_a_stretch_that_continues_is_one(tmp_path: Path) -> None:
     for seconds in (60, 120):
-        kept(tmp_path, stretch(0, seconds))
-    record = kept(tmp_path, stretch(0, 180))
+        record_with(tmp_path, stretch(0, seconds))
+    record = record_with(tmp_path, stretch(0, 180))
     assert record.agreement(None, 0.0, BASE)[WEB].totals[EQUAL][1:] == (180, 180, 1, 180)
 
 
 def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
     reading = DifferingReading("queue", 1000, 2500)
     longest = AgreementInterval(BASE + 100, BASE + 190, DIFFERENT, 9, 7, (FIELD,), (reading,))
-    record = kept(
+    record = record_with(
         tmp_path,
         *(stretch(0, 10, DIFFERENT), longest, stretch(200, 40, DIFFERENT)),
         *(stretch(300 + 10 * n, 10, NOT_COMPARED, why="ab"[n % 2]) for n in range(3)),
@@ -87,8 +87,8 @@ def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
 
 def test_what_is_too_old_goes_out(tmp_path: Path) -> None:
     """As the rest of the record: a stretch that has ended before the oldest age."""
-    kept(tmp_path, *(stretch(n, 1, (EQUAL, WITHIN)[n % 2]) for n in range(600)))
-    record, time = kept(tmp_path, stretch(600, 1000)), Time()
+    record_with(tmp_path, *(stretch(n, 1, (EQUAL, WITHIN)[n % 2]) for n in range(600)))
+    record, time = record_with(tmp_path, stretch(600, 1000)), Time()
     time.now = BASE + 1401
     with running(tmp_path, limits=Limits(max_age=800.0), time=time):
         until(lambda: WITHIN not in record.agreement(None, 0.0, BASE)[WEB].totals)
@@ -99,7 +99,7 @@ def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
     for number in (1, 2):
         with running(tmp_path) as writer:
             writer.put_agreement(WEB, stretch(0, 10 * number))
-    assert kept(tmp_path).agreement(None, 0.0, BASE)[WEB].totals[EQUAL].seconds == 20
+    assert record_with(tmp_path).agreement(None, 0.0, BASE)[WEB].totals[EQUAL].seconds == 20
 
 
 # -- an older file -------------------------------------------------------------------------------
@@ -107,12 +107,12 @@ def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
 
 def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
     """What it holds stays in the file that was renamed, and a new one is begun."""
-    kept(tmp_path, stretch(0, 60))
+    record_with(tmp_path, stretch(0, 60))
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA.version - 1}")
-    with pytest.raises(RecordError, match="its tables have version"):
+    with pytest.raises(RecordError, match=f"version {SCHEMA.version - 1}"):
         DirectoryRecord(tmp_path).agreement(None, 0.0, BASE)
-    record = kept(tmp_path, stretch(60, 20))
+    record = record_with(tmp_path, stretch(60, 20))
     assert record.agreement(None, 0.0, BASE)[WEB].totals[EQUAL].seconds == 20
     (aside,) = tmp_path.glob(f"{DATABASE}.unreadable-*")
     with closing(sqlite3.connect(aside)) as connection:
@@ -132,7 +132,7 @@ def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
     ],
 )
 def test_what_nobody_wrote_is_refused(tmp_path: Path, change: str) -> None:
-    record = kept(tmp_path, stretch(0, 10, DIFFERENT))
+    record = record_with(tmp_path, stretch(0, 10, DIFFERENT))
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
         connection.execute(f"UPDATE agreement SET {change}")  # noqa: S608 - from this table
     since = -9e999 if change.startswith("begin") else 0.0

@@ -11,11 +11,6 @@ from autoscaler.core.history import History
 from autoscaler.persistence.store import Clocks, DiskTimeouts, Resumption, SqliteHistoryStore
 
 DATABASE = "autoscaler.db"
-ANEW = (
-    "every target starts without history: no scale-down before its window has passed and the "
-    "ranges of "
-    "its queries are whole"
-)
 T0 = 1_800_000_000.0
 LONG = 30.0
 """More seconds than anything takes here."""

@@ -21,6 +21,7 @@ from tests.adapters.record.recording import WEB, Time, decided, plain, values, w
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import LONG, RETRYING, Sayings, kept_in, running
 from tests.core.builders import BASE
+from tests.narrowing import assert_parts
 
 MOUNTED = 'mount -t tmpfs -o size=8m none "$0" && exec "$@"'
 SMALL = 64 * 1024 * 1024
@@ -29,7 +30,7 @@ TARGETS = 1500
 
 @contextmanager
 def full(directory: Path) -> Iterator[str]:
-    """Leave no room for files to grow; gives what SQLite says of it."""
+    """Leave no room for files to grow; yields the error code of SQLite."""
     usage = shutil.disk_usage(directory)
     if usage.total < SMALL:
         filler = directory / "filler"
@@ -40,12 +41,12 @@ def full(directory: Path) -> Iterator[str]:
                     file.write(block)
                 except OSError:
                     block = block[: len(block) // 2]
-        yield "database or disk is full"
+        yield "(SQLITE_FULL)"
         filler.unlink()
     else:
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, most))
-        yield "disk I/O error"
+        yield "(SQLITE_IOERR"
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
@@ -54,11 +55,9 @@ def keep_state(directory: Path) -> None:
     histories = {str(number): nth(number) for number in range(TARGETS)}
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
         store.intend("0", nth(7)).result(LONG)
-        with full(directory) as words:
+        with full(directory) as code:
             store.keep([(key, history, decided_at(1)) for key, history in histories.items()])
-            sentence = sayings.wait(ok=False)
-            assert words in sentence, sentence
-            assert "kept in memory only" in sentence
+            assert_parts(sayings.wait(ok=False), code)
             for number in range(5):
                 store.intend("0", nth(number)).result(LONG)
             store.intend("0", nth(0)).result(LONG)
@@ -90,14 +89,12 @@ def keep_record(directory: Path) -> None:
         writer.put(decided())
         heard.wait(ok=True)
         wait_recorded(directory)
-        with full(directory) as words:
+        with full(directory) as code:
             time.now = BASE + 15 * 2000
             for number in range(1, 2000):
                 numbers = tuple(chance.randrange(10**15) for _ in range(60))
                 writer.put(plain(15.0 * number, 0)._replace(numbers=numbers))
-            sentence = heard.wait(ok=False)
-            assert words in sentence, sentence
-            assert "nothing is recorded until then" in sentence
+            assert_parts(heard.wait(ok=False), code)
             while not writer.status.dropped:
                 writer.put(plain(15.0 * 2000, 0))
         heard.wait(ok=True)

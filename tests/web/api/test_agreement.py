@@ -9,7 +9,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Hpa, HpaStatus
-from tests.adapters.record.agreed import DIFFERENT, WEB, kept, stretch
+from tests.adapters.record.agreed import DIFFERENT, WEB, record_with, stretch
 from tests.core.builders import BASE, values
 from tests.telemetry.results import metrics_of, result_of, target_of
 from tests.web.api.serving import Client, asking, views_of
@@ -22,7 +22,7 @@ LIVE = "shop/Deployment/live"
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """Give a client of a daemon with one target in shadow, compared for two hours, and one live."""
     monkeypatch.setattr(clock, "wall", lambda: BASE + 7000)
-    record = kept(tmp_path, stretch(0, 3000, DIFFERENT), stretch(3600, 3000))
+    record = record_with(tmp_path, stretch(0, 3000, DIFFERENT), stretch(3600, 3000))
     shadow = target_of("web", extensions=SHADOW)
     spec = replace(shadow.spec, max_replicas=shadow.spec.max_replicas + 7)
     hpa = Hpa("web", spec=spec, statuses=(HpaStatus(BASE, 3, 4),))

@@ -11,8 +11,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.web.site import Views
-from tests.adapters.record.agreed import DIFFERENT, EQUAL, stretch
-from tests.adapters.record.agreed import kept as written
+from tests.adapters.record.agreed import DIFFERENT, EQUAL, record_with, stretch
 from tests.core.builders import BASE, values
 from tests.telemetry.results import result_of, target_of
 from tests.web.pages.reading import ask, names, views_of
@@ -41,7 +40,7 @@ def kept(folder: Path, seconds: Mapping[str, Mapping[Agreement, float]]) -> Dire
         for kind, lasted in times.items():
             rows.append((f"shop/Deployment/{name}", stretch(begin, lasted, kind)))
             begin += lasted
-    return written(folder, *rows)
+    return record_with(folder, *rows)
 
 
 SOME: Mapping[str, Mapping[Agreement, float]] = {

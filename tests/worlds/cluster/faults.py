@@ -14,10 +14,10 @@ from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 
-CONFLICT = failure(409, "Conflict", "the object has been modified", name="web")
-SLOW_DOWN = failure(429, "TooManyRequests", "too many requests, please try again later")
+CONFLICT = failure(409, "Conflict", "object modified", name="web")
+SLOW_DOWN = failure(429, "TooManyRequests", "retry later")
 BROKEN = failure(500, "InternalError", "etcdserver: leader changed")
-UNAVAILABLE = failure(503, "ServiceUnavailable", "the server is starting")
+UNAVAILABLE = failure(503, "ServiceUnavailable", "starting")
 UNAUTHORIZED = failure(401, "Unauthorized", "Unauthorized")
 RESET = Answer(fault="reset")
 HANG = Answer(fault="hang")

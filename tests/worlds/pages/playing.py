@@ -13,7 +13,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.writes import FIELD_MANAGER, AcceptedWrite, SkippedWrite, SkippedWriteReason
 from autoscaler.schedules import open_windows
 
-NO_ANSWER = Gap(GapKind.ERROR, "Prometheus does not answer: the connection is refused")
+NO_ANSWER = Gap(GapKind.ERROR, "Prometheus: connection refused")
 
 
 @dataclass(frozen=True, slots=True)

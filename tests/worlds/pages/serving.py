@@ -26,9 +26,9 @@ _MESSAGES = {
     Component.CONFIGURATION: "/etc/autoscaler/autoscaler.yaml is in force",
     Component.PROMETHEUS: "answers",
     Component.KUBERNETES: "answers",
-    Component.CACHES: "every watch that is permitted has its objects",
-    Component.STATE: "state is kept in /var/lib/autoscaler/autoscaler.db",
-    Component.RECORD: "decisions are recorded in /var/lib/autoscaler/record.db",
+    Component.CACHES: "every watch listed",
+    Component.STATE: "/var/lib/autoscaler/autoscaler.db",
+    Component.RECORD: "/var/lib/autoscaler/record.db",
 }
 
 

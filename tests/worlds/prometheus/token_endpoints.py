@@ -34,7 +34,7 @@ def only_with(*tokens: str) -> Step:
         if given in [f"Bearer {token}" for token in tokens]:
             answer()(peer)
         else:
-            answer(f"{given} is none of mine", "401 Unauthorized")(peer)
+            answer(f"unknown token: {given}", "401 Unauthorized")(peer)
 
     return step
 

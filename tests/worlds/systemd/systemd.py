@@ -85,7 +85,7 @@ class Systemd:
         # With PID 1 everything inside ends, and with the last process every mount.
         self._process.stop(grace=0)
         events = self._cgroup / "cgroup.events"
-        wait_until("all processes have ended", lambda: "populated 0" in events.read_text())
+        wait_until("no process runs", lambda: "populated 0" in events.read_text())
         for folder, _, _ in os.walk(self._cgroup, topdown=False):
             Path(folder).rmdir()
 
