@@ -1,7 +1,7 @@
 """The Kubernetes API: scales, pods, other autoscalers, Events and Leases.
 
-`find_api_server(...).connect()` returns an `Api`.  `Scales` and `list_pods` read and write with
-it; `WatchedCluster` keeps copies of what they would read, `UncachedCluster` writes nothing.
+`find_api_server(...).connect()` returns an `Api`. `Scales` and `list_pods` use it to read and
+write; `WatchedCluster` caches objects, `UncachedCluster` writes nothing.
 """
 
 from autoscaler.kubernetes.api import Api

@@ -35,38 +35,39 @@ T = TypeVar("T")
 ReadT = TypeVar("ReadT", bound=urllib3.HTTPResponse | Answer)
 
 JsonObject = dict[str, Any]
-"""A JSON object as the API server sent it; `Any` because its form is checked nowhere before."""
+"""A JSON object as the API server sent it; `Any` because nothing has checked its form."""
 
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""What reading JSON raises that has not the form of its kind."""
+"""The exceptions for JSON that does not have the form of its kind."""
 
 MERGE_PATCH = "application/merge-patch+json"
 
 MOST_BYTES = 16 * MIB
-"""Of an answer, or a line of a watch: 1.5 MiB of etcd, escaped, have 9; 500 pods have 2 to 10."""
+"""The limit of an answer or a line of a watch: 1.5 MiB in etcd are up to 9 MiB escaped; 500 pods
+are 2 to 10 MiB."""
 MOST_MEMORY = 128 * MIB
-"""Of a line once it is parsed."""
+"""The limit of a parsed line."""
 _SHORTEST_TIMEOUT = 0.001
-"""Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
+"""With less time left, in seconds, no request begins; for the client a timeout of 0 means none."""
 _MOST_CONNECTING = 128
-"""Connections that are made at once, with those that were given up and have not ended yet."""
+"""The number of connections that are opened at the same time, including abandoned ones."""
 _LONGEST_MESSAGE = 1200
-"""Of a failure; the server's words in it are shorter."""
+"""The longest message of a failure; the server's text in it is shorter."""
 _MOST_PAGES = 10_000
-"""Of one list: 5 million objects, or as many as a server permits without an end."""
+"""The most pages of one list: 5 million objects, or a server that sends pages without end."""
 _PAGE_SHRINKS = 4
-"""A page that is too large is asked for again with its objects divided by this."""
+"""A page that is too large is requested again with its number of objects divided by this."""
 
 
 class Api:
-    """The API server; thread-safe.
+    """The API server. Thread-safe.
 
-    The official client carries the requests; its typed models would cost twenty times what reading
-    the JSON does.  Deadlines are instants of `clock.monotonic`, and hold whatever the server does.
-    The ``observer`` is called at each request and retry, on the thread that asks for it.  A server
-    that is not there is tried for ``absent_seconds``, if not None.  Once ``stop`` is set no request
-    is tried again; ``request_timeout`` is the seconds of one try, ``origin`` the source of
-    credentials.
+    The official client sends the requests; its typed models would cost twenty times as much as
+    parsing the JSON. Deadlines are instants of `clock.monotonic`, and hold whatever the server
+    does. The ``observer`` is called at each request and retry, on the requesting thread. A server
+    that does not answer is tried for ``absent_seconds``, if not None. After ``stop`` is set no
+    request is retried; ``request_timeout`` is the time limit of one try in seconds, ``origin`` the
+    source of credentials.
     """
 
     def __init__(
@@ -83,14 +84,14 @@ class Api:
         self._url = str(configuration.host).rstrip("/")
         self._credentials = credentials
         self.redactor = credentials.redactor
-        """Hides our credentials in what the server sends."""
+        """Redacts our credentials in the server's answers."""
         self.request_timeout = request_timeout
         self._on_request = observer.kubernetes_request
         self.server = without_secrets(self._url)
         """The server's URL, for messages."""
         self.origin = origin
         self.identity = (*_address(self._url), *credentials.trusted)
-        """Equal where two connections lead to the same server: by its address and authority."""
+        """Equal for connections to the same server: by its address and CA."""
         self.retrier = Retrier(
             Failure("stopping: nothing more is asked of the API server"),
             stop or threading.Event(),
@@ -115,7 +116,7 @@ class Api:
     def get(
         self, path: str, deadline: float, query: Mapping[str, str] | None = None
     ) -> JsonObject | Failure:
-        """Read a path, trying again what is transient."""
+        """Get a path; transient failures are retried."""
         return self.retrier.call(lambda: self.once("GET", path, deadline, query=query), deadline)
 
     def once(
@@ -129,10 +130,10 @@ class Api:
         content_type: str = "application/json",
         may_send: Callable[[], bool] = lambda: True,
     ) -> JsonObject | Failure:
-        """Send one request, once: again only with other credentials, when these are rejected.
+        """Send one request without retries; again only with new credentials after a rejection.
 
-        ``may_send`` is called when all but the body has been sent, which may be late.  If it
-        returns False the request is broken off, and the server does nothing.
+        ``may_send`` is called when everything but the body has been sent, which may be late. If it
+        returns False the request is aborted, and the server does nothing.
         """
         url = f"{self._url}{path}{f'?{_encoded(query)}' if query else ''}"
         content = None if body is None else _Content(body, content_type, may_send)
@@ -154,7 +155,7 @@ class Api:
     def stream(
         self, path: str, query: Mapping[str, str], timeout: float
     ) -> urllib3.HTTPResponse | Failure:
-        """Begin a watch, whose head has ``timeout`` seconds; the caller reads and closes it."""
+        """Open a watch, whose head must arrive in ``timeout`` seconds; the caller closes it."""
 
         def read(response: urllib3.HTTPResponse, until: float) -> urllib3.HTTPResponse | Answer:
             if not is_success(response.status):
@@ -172,7 +173,7 @@ class Api:
         return self._accepted(send, clock.monotonic() + timeout)
 
     def _accepted(self, send: Callable[[Access], T | Failure], deadline: float) -> T | Failure:
-        """Send a request, and once more if there are other credentials than those rejected."""
+        """Send a request, and once more if it was rejected and there are new credentials."""
         access = self._credentials.access(deadline)
         if isinstance(access, Failure):
             return access
@@ -250,21 +251,21 @@ class Api:
         return kept
 
     def _unread(self, error: Exception) -> Failure:
-        """Return the failure for a success that was not received, or not parsed."""
+        """Return the failure for a success that was not received or not parsed."""
         if isinstance(error, NoMemory):
             message = f"the API server {self.server} answered, and {error}"
             return Failure(message, transient=True, uncertain=True)
         failure = malformed(self.server, str(error))
-        # What is too large would be as large again.
+        # A document that is too large would be too large again.
         lasting = replace(failure, transient=False, kind=FailureKind.TOO_LARGE)
         return failure if isinstance(error, UnexpectedEncoding) else lasting
 
     def failed(self, error: Exception) -> Failure:
-        """Return the failure for what reading a stream raised, one of RAISED."""
+        """Return the failure for an exception (one of RAISED) while a stream was read."""
         return self._fit(from_exception(error, self.server))
 
     def _fit(self, failure: Failure) -> Failure:
-        """Return a failure whose message is short and has no credentials."""
+        """Return a failure with a short message without credentials."""
         return replace(failure, message=self.redactor.line(failure.message, _LONGEST_MESSAGE))
 
 
@@ -284,11 +285,11 @@ def _address(url: str) -> tuple[object, ...]:
 
 
 class _ReleasableDocument(dict[str, object]):
-    """A JSON object that tells when it is freed, as a plain dict cannot."""
+    """A JSON object that notices when it is freed, which a plain dict cannot."""
 
 
 class _Content:
-    """The body of a request, which is withheld if it may not be sent when the time has come."""
+    """The body of a request, which is withheld if it may no longer be sent."""
 
     def __init__(
         self, document: JsonObject, content_type: str, may_send: Callable[[], bool]
@@ -298,7 +299,7 @@ class _Content:
         self.headers = {"Content-Type": content_type, "Content-Length": str(len(self._payload))}
         self.withheld = False
         self.until = math.inf
-        """When the request is given up; the connection may be made only later."""
+        """The end of the request; the connection may be made only later."""
 
     def __iter__(self) -> Iterator[bytes]:
         if not self._may_send():
@@ -311,14 +312,14 @@ class _Content:
 
 
 def path_of(group_version: str, plural: str, namespace: str = "", name: str = "") -> str:
-    """Return the path of a collection, such as of `apps/v1` or `v1`, or of one object of it."""
+    """Return the path of a collection, such as of `apps/v1` or `v1`, or of one of its objects."""
     root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
     where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     return f"{root}{where}/{plural}" + (f"/{quote(name, safe='')}" if name else "")
 
 
 def _encoded(query: Mapping[str, str]) -> str:
-    # A server may send what UTF-8 cannot hold, and have it back as a token or a version.
+    # A server may send text that is not valid UTF-8, as a token or a version to return.
     return urlencode(query, errors="replace")
 
 
@@ -330,8 +331,8 @@ def read_list(
 ) -> str | Failure:
     """Pass the objects of a list to ``add``, page by page, and return its resourceVersion.
 
-    A page that is too large is asked for again with fewer objects; a ``limit`` of 0 asks for one
-    page.  Raises one of MALFORMED for a document that is not a list, and for too many pages.
+    A page that is too large is requested again with fewer objects; a ``limit`` of 0 requests one
+    page. Raises one of MALFORMED for a document that is not a list, and for too many pages.
     """
     for _ in range(_MOST_PAGES):
         answer = get(query | {"limit": str(limit)} if limit else query)
@@ -348,5 +349,5 @@ def read_list(
         if not more:
             return version
         query = query | {"continue": more}
-        del answer  # the next page may need its memory
+        del answer  # The next page may need its memory.
     raise ValueError(f"it has more than {_MOST_PAGES} pages")

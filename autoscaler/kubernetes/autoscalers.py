@@ -22,7 +22,7 @@ from autoscaler.quantities import parse_milli
 from autoscaler.transport import Observer
 
 _HPAS = ("autoscaling/v2", "horizontalpodautoscalers")
-"""Every version since 1.23 serves them."""
+"""All API servers since 1.23 serve them."""
 _FORBIDDEN = 403
 _LONGEST_NAME = 253
 _MOST_STATUSES = 8
@@ -36,7 +36,7 @@ _Name = tuple[str, str]
 
 
 class _HpaTarget(NamedTuple):
-    """What a HorizontalPodAutoscaler controls, its name for messages, and all of it if wanted."""
+    """The object that a HorizontalPodAutoscaler controls, its name, and all of it if needed."""
 
     controlled: Controlled
     words: str
@@ -44,9 +44,9 @@ class _HpaTarget(NamedTuple):
 
 
 class AutoscalerCache(Cache):
-    """Finds HorizontalPodAutoscalers by what they control; the last list outlives a refusal.
+    """Finds HorizontalPodAutoscalers by the objects they control; a refusal keeps the last list.
 
-    Of those that control what is ``wanted`` it keeps spec and status, too.
+    For the ``wanted`` objects it also keeps spec and status.
     """
 
     def __init__(self, namespace: str, wanted: Callable[[Controlled], bool] | None = None) -> None:
@@ -57,7 +57,7 @@ class AutoscalerCache(Cache):
             path_of(*_HPAS, namespace),
         )
         self.listed = False
-        """Whether there was a list."""
+        """Whether a list has been read."""
         self._wanted = wanted or (lambda _: False)
         self._listing: dict[_Name, _HpaTarget] = {}
         self._entries: dict[_Name, _HpaTarget] = {}
@@ -89,7 +89,7 @@ class AutoscalerCache(Cache):
         self._listing = {}
 
     def add(self, items: list[JsonObject]) -> None:
-        """Add a page; what names no target is malformed."""
+        """Add a page; an HPA without a target reference is malformed."""
         for name, entry in map(self._read, items):
             self._count(weight(self._listing.get(name)), weight(entry), listed=True)
             self._listing[name] = entry
@@ -114,7 +114,7 @@ class AutoscalerCache(Cache):
                 self._put(name, new)
 
     def clear(self) -> None:
-        """Keep what is known, as over a restart (`History.controller`): not to write is safe."""
+        """Keep the last list, as after a restart (`History.controller`): not to write is safe."""
 
     def _read(self, obj: JsonObject) -> tuple[_Name, _HpaTarget]:
         name, entry = _read(obj)
@@ -132,7 +132,7 @@ class AutoscalerCache(Cache):
         if entry is not None:
             old = old or before
             if old is not None and old.controlled != entry.controlled:
-                old = None  # what it wanted for another object
+                old = None  # Wanted for another object.
             if entry.hpa is not None and old is not None and old.hpa is not None:
                 entry = entry._replace(hpa=_following(old.hpa, entry.hpa))
             self._entries[name] = entry
@@ -140,7 +140,7 @@ class AutoscalerCache(Cache):
 
 
 def _following(old: Hpa, new: Hpa) -> Hpa:
-    """Return an HPA with its earlier statuses; one that says nothing new is as old as before."""
+    """Return an HPA with its earlier statuses; an unchanged status keeps its time."""
     last, status = old.status, new.status
     if last is None or status is None:
         return new
@@ -151,9 +151,9 @@ def _following(old: Hpa, new: Hpa) -> Hpa:
 
 
 class ListedAutoscalers:
-    """HorizontalPodAutoscalers, listed when first needed; ``observer`` is informed of failures.
+    """HorizontalPodAutoscalers, listed on first use; ``observer`` is informed of failures.
 
-    ``forbidden`` has what the API server said of lists that it does not permit, which are not
+    ``forbidden`` has the API server's messages for lists that it does not permit. They are not
     reported to the observer: `rights.missing_rights` names the missing right once.
     """
 
@@ -164,7 +164,7 @@ class ListedAutoscalers:
         self.forbidden: list[str] = []
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | UncheckedControl | None:
-        """Return who controls an object; None without one, Unchecked where none can be listed."""
+        """Return who controls an object; None without one, Unchecked if HPAs cannot be listed."""
         listed = self._by_namespace[namespace]
         if isinstance(listed, Failure):
             return UncheckedControl(listed.message)
@@ -215,7 +215,7 @@ def _read(obj: JsonObject) -> tuple[_Name, _HpaTarget]:
 
 
 def words_of(metadata: JsonObject) -> str:
-    """Name a HorizontalPodAutoscaler, and the ScaledObject if KEDA made it."""
+    """Return the name of a HorizontalPodAutoscaler, with its ScaledObject if KEDA created it."""
     words = f'HorizontalPodAutoscaler "{printable(metadata["name"], _LONGEST_NAME)}"'
     keda = printable(scaled_object_of(metadata), _LONGEST_NAME)
     return f'{words} of {KEDA_KIND} "{keda}"' if keda else words
@@ -223,13 +223,13 @@ def words_of(metadata: JsonObject) -> str:
 
 # -- autoscaling/v2 as JSON -> `Hpa`; invalid parts are left out -----------------------------------
 
-# The API server has checked and defaulted them; another program may have written the status.
+# The API server has validated and defaulted them; another program may have written the status.
 
 KEDA_KIND = "ScaledObject"
 _KEDA_LABEL = "scaledobject.keda.sh/name"
 _LONGEST_REASON = 100
 _MOST_ENTRIES, _MOST_CONDITIONS = 100, 10
-"""As many of each list and mapping are read."""
+"""The most entries of each list and mapping that are read."""
 _Read = TypeVar("_Read")
 
 
@@ -250,7 +250,7 @@ def hpa_of(obj: JsonObject, received: float = 0.0) -> Hpa:
 
 
 def scaled_object_of(metadata: JsonObject) -> str:
-    """Return the name of the ScaledObject for which KEDA made it; empty for none."""
+    """Return the name of the ScaledObject for which KEDA created it; empty for none."""
     owners = metadata.get("ownerReferences") or ()
     labelled = (metadata.get("labels") or {}).get(_KEDA_LABEL, "")
     owned = (owner.get("name", "") for owner in owners if owner.get("kind") == KEDA_KIND)
@@ -259,7 +259,7 @@ def scaled_object_of(metadata: JsonObject) -> str:
 
 
 def _or_none(read: Callable[[Any], _Read], given: object) -> _Read | None:
-    """Read what may be odd."""
+    """Return the result of a read, or None for malformed data."""
     try:
         return read(given)
     except MALFORMED:
@@ -267,7 +267,7 @@ def _or_none(read: Callable[[Any], _Read], given: object) -> _Read | None:
 
 
 def _spec(given: Mapping[str, Any]) -> HorizontalPodAutoscalerSpec:
-    """Read a spec like the spec of a target, with no more of its lists than is compared.
+    """Read a spec like the spec of a target, with no more of its lists than are compared.
 
     A later version may have more keys.
     """
@@ -315,7 +315,7 @@ def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatu
         received,
         current,
         desired,
-        # They have the order of the spec; the entry of one that failed is empty.
+        # They are in the order of the spec; the entry of a failed metric is empty.
         (*values, *(None,) * (metrics - len(values))),
         conditions,
     )

@@ -1,6 +1,6 @@
 """Finds the API server and our credentials: in-cluster configuration, or a kubeconfig.
 
-A kubeconfig is checked before the client reads it, so that a mistake becomes a sentence.
+A kubeconfig is checked before the client reads it, so that a mistake gives a clear message.
 """
 
 import os
@@ -45,7 +45,7 @@ from autoscaler.transport.redaction import Redactor
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
 _ASK_ELSEWHERE = ("exec", "auth-provider")
-"""The keys of a user whose credentials a program or a server gives."""
+"""The keys of a user whose credentials come from a program or a server."""
 
 _IMPERSONATION = {
     "as": "the name of a user",
@@ -53,43 +53,44 @@ _IMPERSONATION = {
     "as-groups": "a list of the names of groups",
     "as-user-extra": "a mapping of names to lists of texts",
 }
-"""What the keys of a user hold that acts as somebody else."""
+"""The impersonation keys of a user."""
 _NAME_CHARACTERS = "!#$&'*+^`|"
-"""What the name of a header may have in addition to what `quote` leaves as it is."""
+"""Characters that the name of a header may have, in addition to those that `quote` keeps."""
 
 _SECRET = re.compile("token|secret|passw|key|credential", re.IGNORECASE)
-"""Part of the name of a variable whose value is not shown."""
+"""A part of the names of variables whose value is not shown."""
 
 _FILES = {
     "clusters": ("certificate-authority",),
     "users": ("client-certificate", "client-key", "tokenFile"),
 }
-"""By the section of a kubeconfig, the keys of its entries that name files."""
+"""By section of a kubeconfig: the keys of its entries that name files."""
 
 _POOL_SIZE = 32
 _SOCKET_OPTIONS = (
     *HTTPConnection.default_socket_options,
-    # By default the kernel sends unacknowledged data again for a quarter of an hour, also when we
-    # have given the request up: a network that recovers would then deliver an outdated write.
+    # By default the kernel retransmits unacknowledged data for a quarter of an hour, even after the
+    # request was given up: a network that recovers would then deliver an outdated write.
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 5000),
 )
 
 
 class ConnectError(Exception):
-    """No API server can be found; the message says why and what would be right."""
+    """No API server was found; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEndpoint:
-    """One API server; ``load`` may be called again when credentials were replaced."""
+    """One API server; ``load`` may be called again when credentials have been replaced."""
 
     origin: str
     load: Callable[[], Configuration]
     token_file: Path | None
     load_unasked: Callable[[], Configuration] | None = None
-    """Loads all but what a program or a server gives, which may take long; None without such."""
+    """Loads everything except credentials from a program or a server, which may be slow; None
+    without these."""
     secrets: tuple[tuple[str, Path], ...] = ()
-    """The files of a kubeconfig that hold credentials, each with what it is."""
+    """The files of a kubeconfig with credentials, each with its description."""
     url: str = ""
     """Its URL, if it comes from a kubeconfig."""
     verified: bool = True
@@ -104,14 +105,14 @@ class ClusterEndpoint:
         absent_seconds: float | None = None,
         at_once: bool = True,
     ) -> Api:
-        """Return its Api, with these arguments; nothing is sent yet.  Raises ConnectError.
+        """Return its Api, with these arguments; no request is sent. Raises ConnectError.
 
-        An exec plugin is run before, unless ``at_once`` is false: then the first request waits.
+        An exec plugin is run first, unless ``at_once`` is set: then the first request waits for it.
         """
         later = None if at_once else self.load_unasked
         configuration = self.load() if later is None else later()
         if not configuration.verify_ssl:
-            # urllib3 warns at every request; the daemon warns once, when it starts.
+            # urllib3 warns at every request; the daemon warns once, at its start.
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         credentials = Credentials(
             configuration,
@@ -148,8 +149,8 @@ def find_api_server(
 ) -> ClusterEndpoint:
     """Return the named API server, else the pod's own, else KUBECONFIG's, or raise ConnectError.
 
-    With ``in_cluster`` it is the pod's own or none.  ``allow_exec`` is not None for a kubeconfig
-    that somebody else may have written: whether it may run programs and name files elsewhere.
+    With ``in_cluster`` only the pod's own is used. ``allow_exec`` is set for a kubeconfig that may
+    come from somebody else: whether it may run programs and name files in other folders.
     """
     if kubeconfig is not None:
         return _from_kubeconfig([with_home(str(kubeconfig))], context, allow_exec=allow_exec)
@@ -179,7 +180,7 @@ def _in_cluster(service_account: Path) -> Configuration:
     loader = InClusterConfigLoader(  # type: ignore[no-untyped-call] # the client is half typed
         token_filename=str(service_account / "token"),
         cert_filename=str(service_account / "ca.crt"),
-        try_refresh_token=False,  # Credentials reads the file again, and sooner
+        try_refresh_token=False,  # Credentials reads the file again, and sooner.
     )
     try:
         loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
@@ -196,7 +197,7 @@ def _from_kubeconfig(
     named = [(f"{key} of {read.origin}", path) for key, path in files.items() if path]
 
     def load(*, unasked: bool = False) -> Configuration:
-        # A new current-context does not apply to a daemon that runs.
+        # A new current-context does not apply to a running daemon.
         again = _read_kubeconfig(paths, read.context, allow_exec=allow_exec)
         for key in _ASK_ELSEWHERE if unasked else ():
             again.user.pop(key, None)
@@ -205,7 +206,7 @@ def _from_kubeconfig(
     return ClusterEndpoint(
         read.origin,
         load,
-        files["tokenFile"],  # it wins over `token`, as it does for kubectl
+        files["tokenFile"],  # It takes precedence over `token`, as in kubectl.
         load_unasked=partial(load, unasked=True) if read.asks_elsewhere else None,
         secrets=(*(("kubeconfig", path) for path in paths), *named),
         url=_text(read.cluster, "server"),
@@ -215,7 +216,7 @@ def _from_kubeconfig(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Kubeconfig:
-    """The merged files and what its context names.  It may hold credentials: it has no repr."""
+    """The merged files and the entries of the context; without repr: it may have credentials."""
 
     merged: ConfigNode
     context: str
@@ -225,11 +226,11 @@ class _Kubeconfig:
     user_name: str
     user: JsonObject
     impersonation: tuple[tuple[str, str], ...]
-    """The headers by which the user acts as somebody else."""
+    """The impersonation headers of the user."""
 
     @property
     def asks_elsewhere(self) -> bool:
-        """Whether a program or a server gives the credentials, which may take long."""
+        """Whether a program or a server provides the credentials, which may be slow."""
         return any(key in self.user for key in _ASK_ELSEWHERE)
 
     def file(self, key: str) -> Path | None:
@@ -237,18 +238,18 @@ class _Kubeconfig:
         return next((path for named, _, path in self._files() if named == key), None)
 
     def check(self, *, allow_exec: bool) -> None:
-        """Refuse pipes, and what needs allowExec if that is not given; raises ConnectError."""
+        """Refuse pipes, and entries that need a missing allowExec; raises ConnectError."""
         needs = [key for key in _ASK_ELSEWHERE if key in self.user]
         for key, folder, path in self._files():
             try:
-                # The client reads the path so; it would wait for the writer of a pipe.
+                # The client opens the path the same way; it would wait for the writer of a pipe.
                 real = Path(os.path.normpath(path)).resolve()
                 needs += [] if real.is_relative_to(folder.resolve()) else [f"{key} ({path})"]
                 refuse_other_than_file(real, real.stat().st_mode)
             except NoFileError as error:
                 raise ConnectError(f"{self.origin}: {key} {path}: {error.strerror}") from None
             except (OSError, RuntimeError, ValueError):
-                continue  # the client says what is wrong
+                continue  # The client reports what is wrong.
         if needs and not allow_exec:
             raise ConnectError(
                 f"{self.origin} has {' and '.join(needs)}: a kubeconfig of `clusters` may run "
@@ -283,7 +284,7 @@ def _read_kubeconfig(
     if not url:
         raise ConnectError(f"{unusable}: {of_cluster} has no server")
     if not _is_url(url):
-        # Not quoted: it may hold a password.
+        # It is not quoted, since it may contain a password.
         right = "right is https://, a host and maybe a port"
         raise ConnectError(f"{unusable}: the server of {of_cluster} is not a URL; {right}")
     user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
@@ -314,7 +315,7 @@ def _impersonation(user: JsonObject, unusable: str) -> tuple[tuple[str, str], ..
         if not isinstance(values, list) or not all(map(_is_value, values)):
             right = _IMPERSONATION[key]
             raise ConnectError(f"{unusable}: {key} of its user is not valid; right is {right}")
-        # In UTF-8, though the client sends Latin-1.
+        # Sent as UTF-8, although the client encodes headers as Latin-1.
         headers += [(f"Impersonate-{name}", value.encode().decode("latin-1")) for value in values]
     if headers and not user.get("as"):
         raise ConnectError(f"{unusable}: its user impersonates groups, a uid or extras and no user")
@@ -370,7 +371,7 @@ def _yaml(path: Path) -> object:
         # All other errors quote the names of anchors and tags, which may be secrets.
         told = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
         fault = f"is not YAML: {error.problem}{line}" if told else f"is not YAML{line}"
-    except (yaml.YAMLError, ValueError):  # a ValueError for a date that does not exist
+    except (yaml.YAMLError, ValueError):  # ValueError: a date that does not exist.
         fault = "is not YAML"
     except RecursionError:
         fault = "is nested too deeply"
@@ -437,7 +438,7 @@ def _configured(kubeconfig: _Kubeconfig) -> Configuration:
 
 
 def _plugin_failure(plugin: JsonObject, failure: str) -> str:
-    """Return why there are no credentials, without what may be a secret."""
+    """Return why an exec plugin gave no credentials, without possible secrets."""
     hint = plugin.get("installHint")
     if exec_plugin.NOT_RUN in failure and isinstance(hint, str):
         failure += f"; {hint}"
@@ -460,7 +461,7 @@ def _with_proxy(configuration: Configuration, origin: str) -> Configuration:
 
 
 def _why_unusable(error: Exception, *, asks_elsewhere: bool) -> str:
-    """Return what the client's error means, without quoting credentials; empty for a defect."""
+    """Return the meaning of the client's error, without credentials; empty for a defect."""
     if isinstance(error, ConfigException):
         # Other texts of the client may quote the user's entry.
         return str(error) if str(error).startswith("File does not exist") else "it is not valid"
@@ -468,7 +469,7 @@ def _why_unusable(error: Exception, *, asks_elsewhere: bool) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
     if isinstance(error, ValueError | KeyError | TypeError | AttributeError | yaml.YAMLError):
         return "a field of its cluster or user has the wrong form"
-    # An auth provider raises whatever its library does.
+    # An auth provider raises any exception of its library.
     kind = type(error).__name__
     return f"its auth provider gave no credentials ({kind})" if asks_elsewhere else ""
 

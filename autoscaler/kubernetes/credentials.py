@@ -1,4 +1,4 @@
-"""Who we are to the API server, read again when the source of the credentials changes."""
+"""Our credentials for the API server, read again when their source changes."""
 
 import base64
 import logging
@@ -28,14 +28,14 @@ _SHORTEST_WAIT = 0.001
 
 @contextmanager
 def quiet_client() -> Iterator[list[str]]:
-    """Keep what the client logs of a kubeconfig and its exec plugin: it even sets logging up."""
+    """Suppress the client's log of a kubeconfig and its exec plugin; it even configures logging."""
     root = logging.getLogger()
-    handler = logging.NullHandler()  # with one logging does not set itself up
+    handler = logging.NullHandler()  # With a handler, logging does not configure itself.
 
     logged: list[str] = []
     thread = threading.get_ident()
 
-    # One for each use: several threads may be here.
+    # One for each use, since several threads may be here.
     def others(record: logging.LogRecord) -> bool:
         if record.module == "kube_config" and record.thread == thread:
             logged.append(record.getMessage())
@@ -52,26 +52,25 @@ def quiet_client() -> Iterator[list[str]]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Access:
-    """What a request is sent with.  It holds a credential: it has no repr."""
+    """What a request is sent with. It contains a credential, so it has no repr."""
 
     authorization: str | None
     """The header's value; None with a client certificate, or for an anonymous request."""
     client: ApiClient
-    """Makes the connections: it holds our certificate and knows whom to trust."""
+    """Creates the connections: it has our certificate and the trusted CAs."""
     impersonation: tuple[tuple[str, str], ...] = ()
-    """The headers that name the user as whom we act, if that is not the one who signs in."""
+    """The impersonation headers, if any."""
 
 
 class Credentials:
-    """The credentials of requests, which wait for them no longer than until their deadlines.
+    """The credentials of requests, which wait for them until their deadlines at most.
 
-    A token file is read again every second.  When the server rejects us, or we its certificate,
+    A token file is read again every second. When the server rejects us, or we its certificate,
     ``reload`` reads the whole configuration again, at most every 10 s; new certificates replace the
-    connections.  The URL of the server, and that it proves its identity, never change.
-
-    An exec plugin ``takes_long``: it runs again five minutes before its token expires, on a thread
-    of its own, while requests continue with the last token; an ``unread`` one runs with the first
-    request.  A token that no header can carry is a Failure, which names its file or ``origin``: the
+    connections. The URL of the server, and whether its certificate is verified, never change. An
+    exec plugin ``takes_long``: it runs again five minutes before its token expires, on its own
+    thread, while requests continue with the last token; an ``unread`` one runs with the first
+    request. A token that no header can contain is a Failure that names its file or ``origin``: the
     HTTP library would quote it.
     """
 
@@ -96,7 +95,7 @@ class Credentials:
         self._client = _client(configuration)
         self._connection_key = _connection_key(configuration)
         self.redactor = Redactor(_fixed_secrets(configuration))
-        """Hides what requests were sent with."""
+        """Redacts what requests were sent with."""
         self.fault = ""
         """Why the configuration could not be read again."""
         self._reload_from = float("-inf")
@@ -115,7 +114,7 @@ class Credentials:
 
     @property
     def trusted(self) -> tuple[object, ...]:
-        """Which authority vouches for the server, and by what way it is reached."""
+        """The CA of the server, and the path to the server."""
         file, server = self._configuration.ssl_ca_cert, self._configuration.tls_server_name
         return _content(Path(file)) if file else b"", server, self._configuration.proxy
 
@@ -131,13 +130,13 @@ class Credentials:
         return self._known
 
     def renewed(self, rejected: Access, deadline: float) -> Access | Failure | None:
-        """Return other credentials than the rejected ones; None without any in time."""
+        """Return other credentials than the rejected ones; None if no others arrive in time."""
         if self._known == rejected:
             self._do(partial(self._replace, rejected), deadline)
         return None if self._known == rejected else self._known
 
     def _do(self, work: Callable[[], None], deadline: float) -> None:
-        """Do what one thread at a time does, and wait for its end until the deadline."""
+        """Run work for one thread at a time, and wait for its end until the deadline."""
         left = deadline - clock.monotonic()
         if self._takes_long:
             with suppress(DeadlineExceededError):
@@ -169,7 +168,7 @@ class Credentials:
         if configuration.host != before.host:
             return
         if before.verify_ssl and not configuration.verify_ssl:
-            # Only a restart does that, with a warning.
+            # Only a restart changes that, with a warning.
             return
         self._configuration, self._unread = configuration, False
         key = _connection_key(configuration)
@@ -197,8 +196,8 @@ class Credentials:
             return
         hook: Callable[[Configuration], None] | None = self._configuration.refresh_api_key_hook
         if hook is not None and self._token_file is None:
-            # If it fails, with whatever an auth provider's library raises, the last token stays;
-            # one that is not valid any more the server rejects with a 401.
+            # If it fails, with any exception of an auth provider's library, the last token stays in
+            # use; the server rejects an expired one with a 401.
             with exec_plugin.AT_ONCE, quiet_client(), suppress(Exception):
                 hook(self._configuration)
         self._set(self._authorization())
@@ -240,7 +239,7 @@ def _fixed_secrets(configuration: Configuration) -> tuple[str, ...]:
 
 
 def _connection_key(configuration: Configuration) -> tuple[object, ...]:
-    """Return what connections depend on: certificates, by name and content, server name, proxy."""
+    """Return what connections depend on: certificates (name, content), server name, proxy."""
     files = (configuration.cert_file, configuration.key_file, configuration.ssl_ca_cert)
     contents = (_content(Path(file)) if file else b"" for file in files)
     return (*files, *contents, configuration.tls_server_name, configuration.proxy)

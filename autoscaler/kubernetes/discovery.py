@@ -1,6 +1,6 @@
-"""Which resource serves a kind, and a core Scale from JSON: of its scale, or of the object itself.
+"""The resource that serves a kind, and a core Scale from JSON: of its scale, or of the object.
 
-A scale that is read from the object equals what GET scale answers.
+A scale that is read from the object equals the answer of GET scale.
 """
 
 import re
@@ -22,11 +22,11 @@ ScaleOf = Callable[[JsonObject, Scale | None], Scale]
 """Reads the scale of an object, given the last one, if any; raises one of MALFORMED."""
 
 FieldPath = tuple[str, ...]
-"""The steps to a field, such as ``("spec", "replicas")``."""
+"""The path of a field, such as ``("spec", "replicas")``."""
 
 REPLICAS = ("spec", "replicas")
 _LONGEST_MANAGER = 128
-"""As the API server allows."""
+"""The API server's limits."""
 _ANNOTATION_PREFIX = "autoscaler/"
 _MOST_ANNOTATIONS, _LONGEST_ANNOTATION = 16, 100
 _NOT_FOUND = 404
@@ -80,7 +80,7 @@ def selector_text(selector: JsonObject | None) -> str:
         return ""
     terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     terms += [_term(requirement) for requirement in selector.get("matchExpressions") or ()]
-    # Go's sort keeps the order of equal keys in lists as short as these.
+    # Go's sort is stable for lists of this length.
     terms.sort(key=lambda term: term[0])
     return ",".join(text for _, text in terms)
 
@@ -106,10 +106,10 @@ class ScalePaths:
     spec_replicas: FieldPath
     status_replicas: FieldPath
     selector: FieldPath
-    """Empty where the definition declares none."""
+    """Empty if the definition declares none."""
 
     def read(self, obj: JsonObject, last: Scale | None) -> Scale:
-        """Read the scale as the API server makes it of the object; it is a `ScaleOf`."""
+        """Read the scale from an object as the API server does; it is a `ScaleOf`."""
         spec = _count(obj, self.spec_replicas)
         if spec is None:
             raise ValueError(f"the spec replicas field {self.spec_replicas} does not exist")
@@ -148,7 +148,7 @@ def checked_count(value: object) -> int:
 
 
 def read_paths(api: Api, resource: "ScalableResource", deadline: float) -> ScalePaths | Failure:
-    """Return where a custom resource keeps its scale, from its CustomResourceDefinition."""
+    """Return the paths of a custom resource's scale, from its CustomResourceDefinition."""
     name = resource.qualified
     answer = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", deadline)
     if isinstance(answer, Failure):
@@ -179,11 +179,11 @@ def _make_scale(
     last: Scale | None,
     replicas_path: FieldPath,
 ) -> Scale:
-    """Return an object's scale; its manager is searched again only if the count is new."""
+    """Return an object's scale; the manager is searched again only if the count has changed."""
     metadata = obj["metadata"]
     uid, manager = metadata.get("uid", ""), ""
     if last is not None:
-        uid = last.uid if last.uid == uid else uid  # one copy of the text
+        uid = last.uid if last.uid == uid else uid  # Keep one copy of the text.
         manager = last.replicas_by if last.spec_replicas == counts[0] else ""
     return typed(
         Scale(
@@ -199,7 +199,7 @@ def _make_scale(
 
 
 def annotations_of(metadata: JsonObject) -> tuple[tuple[str, str], ...]:
-    """Return our annotations, sorted, few and short, since they are kept; raises MALFORMED."""
+    """Return our annotations, sorted, few and short, since they are cached; raises MALFORMED."""
     every = metadata.get("annotations") or {}
     ours = sorted(key for key in every if key.startswith(_ANNOTATION_PREFIX))[:_MOST_ANNOTATIONS]
     return tuple(
@@ -208,10 +208,10 @@ def annotations_of(metadata: JsonObject) -> tuple[tuple[str, str], ...]:
 
 
 def manager_of(obj: JsonObject, path: FieldPath) -> str:
-    """Return the field manager that owns a field, the latest of several; empty if none is shown.
+    """Return the field manager that owns a field, the latest of several; empty for none.
 
-    Times are in UTC, so that their texts sort as the instants do; an entry for the scale
-    subresource has no time, and its manager takes the field from all others.
+    Times are in UTC, so their texts sort like the instants; an entry for the scale subresource has
+    no time, and its manager takes the field from all others.
     """
     owner, latest = "", ""
     try:
@@ -256,7 +256,7 @@ class ScalableResource:
 
     @property
     def built_in(self) -> ScaleOf | None:
-        """How the scale of its objects is read, where every API server has them."""
+        """The reader of its objects' scales, if every API server has the resource."""
         return _READERS.get((self.group, self.plural))
 
     def path(self, namespace: str, name: str = "") -> str:
@@ -283,8 +283,8 @@ _READERS = {
 class ScalableKinds:
     """Finds the resource of each kind once.
 
-    The version of the reference is used if the kind is served in it, else the group's preferred
-    version, else any (semantics 1.1).
+    The version of the reference is used if it serves the kind, else the group's preferred version,
+    else any (semantics 1.1).
     """
 
     def __init__(self, api: Api) -> None:
@@ -296,7 +296,7 @@ class ScalableKinds:
     def find(
         self, ref: ScaleTargetRef, deadline: float, *, again: bool = False
     ) -> ScalableResource | Failure:
-        """Return the resource; the server is asked for the first of a kind, and ``again``."""
+        """Return the resource; asks the server for the first reference to a kind, and ``again``."""
         key = (ref.api_version, ref.kind)
         known = None if again else self._discovered.get(key) or _KINDS.get((ref.group, ref.kind))
         if known is not None:
@@ -381,12 +381,12 @@ class ScalableKinds:
 
 
 def _label(name: str) -> str:
-    """Return a name that is a part of paths from now on; raises one of MALFORMED."""
+    """Return a name that is used in paths from now on; raises one of MALFORMED."""
     if not _LABEL.fullmatch(name):
         raise ValueError("not a DNS label")
     return name
 
 
 def _unknown(message: str) -> Failure:
-    """Return the failure for a resource that does not exist, which is like a 404 for its path."""
+    """Return the failure for a resource that does not exist, like a 404 for its path."""
     return Failure(message, status=_NOT_FOUND)

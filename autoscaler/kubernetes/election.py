@@ -1,7 +1,7 @@
-"""Leader election on a Lease, as of client-go's `leaderelection`: which of several may write.
+"""Leader election on a Lease, like client-go's `leaderelection`: which process may write.
 
 ``now`` is an instant of a clock that cannot be set and that continues while the process or its
-machine is stopped; it is never compared with an instant of another process.
+machine is suspended; it is never compared with an instant of another process.
 """
 
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 NEVER = float("-inf")
 
 DELETED = "whoever held it when it was deleted"
-"""The holder of a Lease that has been deleted, in the words of messages."""
+"""The holder of a deleted Lease, in messages."""
 
 _RELEASED_SECONDS = 1.0
 """The duration in a released Lease: the API refuses 0."""
@@ -17,7 +17,7 @@ _RELEASED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds, an empty holder is nobody."""
+    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds, an empty holder means none."""
 
     holder: str = ""
     duration: float = 0.0
@@ -31,8 +31,9 @@ class LeaseRecord:
 class ElectionTimes:
     """client-go's durations in seconds.
 
-    The others wait for a ``lease_duration`` for a record to change; the holder writes for the
-    shorter ``renew_deadline`` after its last renewal; ``retry_period`` is between two attempts.
+    Other candidates wait for a ``lease_duration`` without a change of the record; the holder writes
+    for the shorter ``renew_deadline`` after its last renewal; ``retry_period`` is between two
+    attempts.
     """
 
     lease_duration: float = 15.0
@@ -42,15 +43,15 @@ class ElectionTimes:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLeader:
-    """Who leads a cluster, as far as one process knows; a cluster without a name is the only one.
+    """The leader of a cluster, as far as this process knows; the only cluster has no name.
 
-    ``holder`` is the process that the Lease names, and empty where nobody is known to lead;
-    ``url`` is where its pages are.  Both are texts from outside.
+    ``holder`` is the identity in the Lease, empty without a known leader; ``url`` is the address of
+    its pages. Both are texts from outside.
     """
 
     cluster: str
     leading: bool
-    """Whether this process leads it."""
+    """Whether this process is the leader."""
     holder: str = ""
     url: str | None = None
 
@@ -58,11 +59,11 @@ class ClusterLeader:
 class Election:
     """The election as one process sees it.
 
-    The holder counts its time from before it sent a renewal, the others theirs from after they
-    observed it, and they wait longer.  So no two lead at once, however slow the network and however
-    long a process is stopped, if no two have the same identity and each write is guarded by the
-    version that was observed; also if the record is changed by hand, or deleted once.  It does not
-    hold if the holder is removed by hand, or a process is started just after a deletion: then the
+    The holder measures its time from before it sent a renewal, the others from after they observed
+    it, and they wait longer. So no two processes lead at the same time, however slow the network
+    and however long a process is suspended, if identities are unique and each write is guarded by
+    the observed version; this includes a record that is edited by hand, or deleted once. It does
+    not hold if the holder is removed by hand, or a process starts just after a deletion: then the
     holder may write until its next renewal fails.
     """
 
@@ -83,7 +84,7 @@ class Election:
         return "" if self._observed is None else self._observed.holder
 
     def leader(self, now: float) -> str:
-        """Return who holds the Lease now, as far as is known; empty for nobody."""
+        """Return the current holder of the Lease, if known; else empty."""
         if self.leading(now):
             return self.identity
         known = now < self.expires_at and self.holder != DELETED
@@ -94,12 +95,12 @@ class Election:
         """The instant from which this process may take the Lease."""
         if self._observed is None or self._observed.holder in {"", self.identity}:
             return NEVER
-        # The holder counts on the configured duration, even if the record was edited by hand.
+        # The holder relies on the configured duration, even if the record was edited by hand.
         return self._observed_at + max(self._observed.duration, self._times.lease_duration)
 
     @property
     def free_since(self) -> float:
-        """The instant since or from which nobody holds the Lease, as far as is known."""
+        """The instant since or from which the Lease has no holder, as far as is known."""
         if self._observed is None:
             return NEVER if self._absent_since is None else self._absent_since
         return self.expires_at if self._observed.holder else self._observed_at
@@ -114,15 +115,15 @@ class Election:
         return self._led_from if self.leading(now) else None
 
     def observe(self, record: LeaseRecord | None, now: float) -> None:
-        """Process the record that was read, at an instant after the answer; None: no Lease."""
+        """Process a record that was read; the instant is after the answer. None: no Lease."""
         if record is None:
             if self._observed is None and self._absent_since is None:
                 self._absent_since = now
             if self._observed is None or self.leading(now):
                 return
-            # The holder may not know yet, and may be another one than was observed.
+            # The holder may not know yet, and may not be the observed one.
             record = replace(self._observed, holder=DELETED)
-        # Compared with its version: a record that is restored by hand is a new one.
+        # Compared with its version: a record that is restored by hand counts as new.
         if record != self._observed:
             self._observed, self._observed_at = record, now
         if record.holder != self.identity:
@@ -154,7 +155,7 @@ class Election:
 
 
 class WriteGate:
-    """Whether this process may write now: always, as without leader election."""
+    """Whether this process may write now; this class: always, without leader election."""
 
     def leads_since(self, _: str | None = None, /) -> float | None:
         """Return the time (`clock.steady`) from which it may write in a namespace; else None."""
@@ -165,14 +166,14 @@ class WriteGate:
         return self.leads_since() is not None
 
     def leader(self, cluster: str) -> ClusterLeader:
-        """Return who leads the cluster, which has this name."""
+        """Return the leader of the cluster with this name."""
         return ClusterLeader(cluster, self.leading())
 
     def stop(self) -> None:
         """Begin to end; all writes must have ended."""
 
     def may_write_until(self, _: str | None = None, /) -> float:
-        """Return the instant of `clock.monotonic` before which a write there must have ended."""
+        """Return the instant of `clock.monotonic` before which a write in a namespace must end."""
         return float("inf")
 
 

@@ -19,7 +19,7 @@ _NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 @dataclass(frozen=True, slots=True)
 class InvolvedObject:
-    """The object that an Event is about; ``uid`` is empty where it is not known."""
+    """The object of an Event; ``uid`` is empty if unknown."""
 
     api_version: str
     kind: str
@@ -30,7 +30,7 @@ class InvolvedObject:
 
 @dataclass(slots=True)
 class Occurrences:
-    """Something that happened to an object, once or repeatedly; the instants are Unix seconds."""
+    """An event about an object, once or repeated; the instants are Unix seconds."""
 
     involved: InvolvedObject
     type: str
@@ -42,7 +42,7 @@ class Occurrences:
     name: str = ""
     """The name of the Event in the cluster; empty before it exists."""
     seen: float = 0.0
-    """When it happened last, by `clock.monotonic`."""
+    """The last occurrence, by `clock.monotonic`."""
 
 
 class EventOutcome(Enum):
@@ -56,7 +56,7 @@ class EventOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EventResult:
-    """The fate of an Event, why, and the seconds that the server asks to wait, if any."""
+    """The outcome of an Event, the reason, and the seconds that the server asks to wait, if any."""
 
     fate: EventOutcome
     message: str = ""
@@ -71,7 +71,7 @@ class Events:
         self._last_number = 0
 
     def write(self, happened: Occurrences, deadline: float) -> EventResult:
-        """Create the Event, or update it by name; nothing while a 429 delays requests."""
+        """Create the Event, or update it by name; writes nothing while a 429 delays requests."""
         if self._api.retrier.is_held:
             return EventResult(EventOutcome.LATER, "the API server is short of room")
         involved, until = happened.involved, min(deadline, clock.monotonic() + _REQUEST_SECONDS)
@@ -90,13 +90,13 @@ class Events:
         name = self._new_name(involved.name)
         new = _event(happened, name) | changing
         answer = self._api.once("POST", path, until, body=new)
-        # Without an answer it may exist all the same; then it is updated later.
+        # Without an answer it may exist; then it is updated later.
         if not isinstance(answer, Failure) or answer.uncertain:
             happened.name = name
         return _sent(answer)
 
     def _new_name(self, of: str) -> str:
-        """Return `<object>.<hex>`, as client-go does, with the nanoseconds of now."""
+        """Return `<object>.<hex>`, as client-go does, from the current time in nanoseconds."""
         self._last_number = max(self._last_number + 1, int(clock.wall() * 1e9))
         suffix = f".{self._last_number:x}"
         return of[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
@@ -113,7 +113,7 @@ def _sent(answer: JsonObject | Failure) -> EventResult:
 
 
 def _event(happened: Occurrences, name: str) -> JsonObject:
-    """Return the Event without what changes when it happens again."""
+    """Return the Event without the fields that change with each occurrence."""
     involved = happened.involved
     about = {
         "apiVersion": involved.api_version,

@@ -1,7 +1,6 @@
-"""Runs the exec plugin of a kubeconfig with a time limit, which the official client has not.
+"""Runs the exec plugin of a kubeconfig with a time limit, which the official client lacks.
 
-This file is also the program that the client runs in place of the plugin, so it needs nothing but
-the standard library.
+The client runs this file in place of the plugin, so it uses only the standard library.
 """
 
 import json
@@ -17,16 +16,16 @@ from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 SECONDS, _SECONDS_OF_A_PERSON = 30.0, 600.0
-"""How long a plugin may take, and at a terminal, where it can ask for something."""
+"""The time limit of a plugin in seconds; the second on a terminal, where it may ask questions."""
 
 AT_ONCE = threading.BoundedSemaphore(8)
-"""The most plugins of this process that run at the same time, for all clusters."""
+"""The most plugins that this process runs at the same time, for all clusters."""
 
 NOT_RUN = "cannot be run"
 _SIGNALLED = 128
 """The exit code for a signal, less its number."""
 _MARK = "exec: plugin api version failed: "
-"""How the client's words for our report of a failure begin."""
+"""The start of the client's message when this program reports a failure."""
 _LONG_WORD = re.compile(r"[\w+=~]{24,}")
 _MOST_WORDS = 400
 """How much of the end of a plugin's error output is reported."""
@@ -35,12 +34,11 @@ _ENVIRONMENT = (
     "HOME HTTPS_PROXY HTTP_PROXY KUBERNETES_EXEC_INFO LANG LC_ALL LOGNAME NO_PROXY PATH SHELL"
     " SSL_CERT_DIR SSL_CERT_FILE TERM TMPDIR TZ USER http_proxy https_proxy no_proxy"
 )
-"""The variables of the daemon that the plugin of a foreign kubeconfig has; the others may hold
-secrets."""
+"""The daemon's variables that plugins of a foreign kubeconfig get; others may be secrets."""
 
 
 def limited(plugin: Mapping[str, object], *, whole_environment: bool = True) -> dict[str, object]:
-    """Return a kubeconfig's `exec` entry with SECONDS as its limit; a malformed one as it is.
+    """Return a kubeconfig's `exec` entry with the limit; a malformed one unchanged.
 
     Without the ``whole_environment`` the plugin has the variables of `_ENVIRONMENT`, and its `env`.
     """
@@ -51,19 +49,18 @@ def limited(plugin: Mapping[str, object], *, whole_environment: bool = True) -> 
     variables = listed if isinstance(listed, list) else []
     own = [str(each.get("name")) for each in variables if isinstance(each, dict)]
     names = "" if whole_environment else " ".join([_ENVIRONMENT, *own])
-    # -I: Python variables in the plugin's environment are not meant for this program.
+    # -I: Python variables in the plugin's environment are not for this program.
     ours = ["-I", __file__, str(SECONDS), names, command, *args]
     return {**plugin, "command": sys.executable, "args": ours}
 
 
 def main(seconds: float, names: str, command: list[str]) -> int:
-    """Run the command, and print what it prints, or a report of why it failed.
+    """Run the command, and print its output, or a report of why it failed.
 
-    The client has no place for a report but one: it repeats an API version that it does not expect.
-    Without ``names`` of variables it has the environment of this process.
-
-    At the time limit or a signal, the command is killed with the children that are still in its
-    process group.  Processes that it leaves behind are not waited for.
+    The report is sent as an API version, the only text of a plugin that the client repeats. Without
+    ``names`` of variables the command has the environment of this process. At the time limit or a
+    signal, the command and the children in its process group are killed. Other processes that it
+    leaves behind are not awaited.
     """
     at_terminal, kept = os.isatty(0), names.split() or os.environ
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -109,7 +106,7 @@ def _report(failure: str) -> int:
 
 
 def failure_in(logged: Iterable[str]) -> str:
-    """Return what the client logged of a plugin's failure, which may have secrets in it."""
+    """Return the client's log of a plugin's failure, which may contain secrets."""
     for text in logged:
         if text.startswith(_MARK):
             return text.removeprefix(_MARK).rpartition(" does not match ")[0]
@@ -119,12 +116,12 @@ def failure_in(logged: Iterable[str]) -> str:
 
 
 def _without_tokens(text: str) -> str:
-    """Hide long words that have more than letters in them."""
+    """Redact long words with other characters than letters."""
     return _LONG_WORD.sub(lambda word: word[0] if word[0].isalpha() else "<hidden>", text)
 
 
 def _buffer() -> BinaryIO:
-    """Return a file without a name; a pipe would stay open with any process that holds its end."""
+    """Return an unnamed file; a pipe would stay open while any process has its end."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("credentials"), "w+b")
     return tempfile.TemporaryFile()

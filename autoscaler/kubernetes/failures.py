@@ -1,7 +1,7 @@
 """Why a request to the API server gave no answer, as a sentence for the operator.
 
-The server's own words (`Status.message`) are kept: they name the user, the verb and the resource.
-`Api` hides our credentials in them, which careless servers repeat.
+The server's message (`Status.message`) is kept: it names the user, the verb and the resource. `Api`
+redacts our credentials in it, which careless servers repeat.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from autoscaler.transport.retries import FailureKind, RequestFailure, retry_afte
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 _NOT_CARRIED_OUT = frozenset({429})
 _SELF_EXPLAINED = frozenset({403, 404, 409, 410, 422})
-"""With a Status, whose message names all."""
+"""The codes of a Status whose message names everything."""
 _LONGEST_EXCERPT = 200
 _LONGEST_WORDS = 1000
 _LONGEST_NAME = 253
@@ -27,18 +27,18 @@ _LONGEST_NAME = 253
 
 @dataclass(frozen=True, slots=True)
 class Failure(RequestFailure):
-    """A request without an answer that can be used."""
+    """A request without a usable answer."""
 
     uncertain: bool = False
-    """Whether the server may have carried the request out all the same."""
+    """Whether the server may have executed the request."""
     missing: str = ""
-    """For a 404, the name of the object that does not exist; empty where the path is unknown."""
+    """For a 404, the name of the missing object; empty if the path is unknown."""
     cause: str = ""
     """The first of `Status.details.causes`, such as NamespaceTerminating; empty without one."""
 
 
 def from_answer(answer: Answer, server: str, origin: str) -> Failure:
-    """Return the failure for an answer that is not a success; ``origin`` is the credentials'."""
+    """Return the failure for an error answer; ``origin`` is the source of the credentials."""
     status, body = answer.status, error_object(answer.body)
     if body.get("kind") != "Status":
         body = {}
@@ -78,12 +78,12 @@ def _text(mapping: object, key: str, limit: int = _LONGEST_NAME) -> str:
 
 
 def in_namespace(failure: Failure, namespace: str) -> str:
-    """Return the message, with the namespace of a missing object, which the API server omits."""
+    """Return the message with the namespace of a missing object, which the API server omits."""
     return f'{failure.message} in namespace "{namespace}"' if failure.missing else failure.message
 
 
 def malformed(server: str, what: str) -> Failure:
-    """Return the failure for a success that cannot be read; the server did carry it out."""
+    """Return the failure for an unreadable success; the server did execute the request."""
     what = printable(what, _LONGEST_WORDS)
     return Failure(
         f"the API server {server} sent {what}", status=200, transient=True, uncertain=True
@@ -94,10 +94,10 @@ def from_exception(error: Exception, server: str, *, cut_short: bool = False) ->
     """Return the failure for one of RAISED; ``cut_short`` if it had less time than usual."""
     server = f"the API server {server}"
     if any(isinstance(part, FileNotFoundError) for part in error.args):
-        # A kubeconfig may name other files by now; and what it holds itself the client keeps in
-        # the system's folder of temporary files, which may be cleaned.
+        # A kubeconfig may name other files by now; and the client keeps its inline data in the
+        # system's temporary folder, which may be cleaned.
         message = f"a certificate or key for {server} is not there any more"
-        # In the middle of a rotation it is back a moment later.
+        # During a rotation the file is missing for a moment.
         return Failure(message, transient=True, kind=FailureKind.REJECTED)
     network = network_error(error)
     reason = network.reason.lower()
@@ -107,12 +107,12 @@ def from_exception(error: Exception, server: str, *, cut_short: bool = False) ->
             return Failure(message, transient=isinstance(error, OSError), uncertain=True)
         case Kind.UNTRUSTED | Kind.TLS | Kind.TLS_CLOSED:
             untrusted = network.kind is Kind.UNTRUSTED
-            # An alert: a proxy before the server may refuse our certificate before HTTP begins.
+            # A TLS alert: a proxy before the server may refuse our certificate before HTTP begins.
             rejected = untrusted or " alert " in reason
             return Failure(
                 f"TLS with {server} failed: {network.cause}",
                 transient=network.kind is Kind.TLS_CLOSED,
-                # The other errors may also occur once the request has been sent.
+                # The other errors may also occur after the request has been sent.
                 uncertain=not untrusted,
                 kind=FailureKind.REJECTED if rejected else FailureKind.OTHER,
             )
@@ -139,7 +139,7 @@ _LARGEST = 10**28
 
 
 def typed(value: _Value) -> _Value:
-    """Return a dataclass whose fields have their types and bounded sizes; raises ValueError."""
+    """Return a dataclass after checking the types and sizes of its fields; raises ValueError."""
     kind: Any = type(value)
     if not _check_of(kind)(value):
         raise ValueError(f"a field of the {type(value).__name__} has another type, or is too large")

@@ -1,8 +1,8 @@
-"""Leader election: of several daemons the holder of a Lease writes, while it can renew it.
+"""Leader election: the daemon that holds the Lease writes, as long as it can renew it.
 
-A writer cannot rely on `leaderelection` of the Kubernetes client: it measures by the wall clock,
-its requests have no time limit, it ends when the Lease is lost, never releases it, and above all it
-cannot say how long a write may be sent.
+The client's `leaderelection` is not suitable for writers: it measures by the wall clock, its
+requests have no time limit, it ends when the Lease is lost, never releases it, and above all it
+cannot tell how long a write may be sent.
 """
 
 import random
@@ -36,49 +36,50 @@ from autoscaler.kubernetes.watch_requests import WatchTimings
 from autoscaler.transport import Observer
 
 _JITTER, _SOON = 0.2, 0.1
-"""How much later than a period followers try at most, and how soon after a try, as a part of it."""
+"""The random delay of followers, as parts of a period: the most after it, and the least after a
+try."""
 _TRIES_WITHIN_DEADLINE = 3
 _RELEASE_SECONDS = 2.0
 _CONFLICT, _NOT_FOUND = 409, 404
 _LONGEST_NAME = 253
 _URL = "autoscaler/url"
-"""The annotation with where the pages of the holder are."""
+"""The annotation with the address of the holder's pages."""
 
 
 class Role(Enum):
     """The role of this process in the election."""
 
     WAITING = "waiting"
-    """Nothing is known yet."""
+    """Unknown yet."""
     LEADER = "leader"
     FOLLOWER = "follower"
     LOST = "lost"
-    """It led, and could not renew the Lease in time."""
+    """It was the leader, and could not renew the Lease in time."""
     UNREADABLE = "unreadable"
-    """It does not lead, and the Lease cannot be read or written."""
+    """It is not the leader, and the Lease cannot be read or written."""
     RESIGNED = "resigned"
     """It was stopped."""
 
 
 class ElectionObserver(Observer):
-    """Observes the election too."""
+    """An observer that also observes the election."""
 
     def role_changed(self, role: Role, sentence: str) -> None:
         """Observe that this process has another role, or another reason for it."""
 
 
 class Leadership(WriteGate):
-    """Holds the Lease whenever it can, on a thread of its own, on which the ``observer`` is called.
+    """Holds the Lease whenever it can, on its own thread, on which the ``observer`` is called.
 
-    ``leases`` should have a connection of its own, so that no queue delays a renewal.  Who does not
-    lead need not ask for the Lease while a watch shows it (`hear`).  The pages of this process are
-    at ``url``, empty for none that others reach.
+    ``leases`` should have a connection of its own, so that no queue delays a renewal. A follower
+    need not read the Lease while a watch shows it (`hear`). ``url`` is the address of this process'
+    pages, empty if others cannot reach them.
     """
 
     others: OtherShards | None = None
-    """The Leases whose holders may write what is ours, where there are `shards`."""
+    """The Leases whose holders may write the same targets, if there are `shards`."""
     _unwritten = ""
-    """What is therefore not written although this process leads, as the end of a sentence."""
+    """What is not written for that reason although this process leads, as the end of a sentence."""
 
     def __init__(
         self,
@@ -92,9 +93,9 @@ class Leadership(WriteGate):
         wall: Callable[[], float] = clock.wall,
     ) -> None:
         self.identity = identity
-        """The name of this process in the Lease; no other may have it."""
+        """The identity of this process in the Lease, which must be unique."""
         self.reported = (Role.WAITING, f"{leases} was not read yet")
-        """The role that was reported last, and the sentence for it."""
+        """The last reported role, and its sentence."""
         self._leases = leases
         self._times = times
         self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
@@ -107,11 +108,11 @@ class Leadership(WriteGate):
         self._election = Election(identity, times)
         self._lease: Lease | None = None
         self._sure = False
-        """Whether `_lease` is what was read or written last, and no request has failed since."""
+        """Whether `_lease` is the last one read or written, and no request has failed since."""
         self._missed = False
-        """Whether the watch did not show what a request did; so until it shows something."""
+        """Whether the watch did not show the effect of a request; reset when it shows a change."""
         self._heard: deque[tuple[Lease | None, float]] = deque()
-        """What the watch has shown and was not processed yet, with the instants."""
+        """Changes from the watch that are not processed yet, with their instants."""
         self._try_at = clock.monotonic()
         self._tried_at = float("-inf")
         self._failure: Failure | None = None
@@ -128,7 +129,7 @@ class Leadership(WriteGate):
         return self.others.since(namespace, since)
 
     def leader(self, cluster: str) -> ClusterLeader:
-        """Return who leads the cluster, which has this name."""
+        """Return the leader of the cluster with this name."""
         lease, holder = self._lease, self._election.leader(self._steady())
         url = None
         if lease is not None and lease.record.holder == holder:
@@ -137,19 +138,19 @@ class Leadership(WriteGate):
         return ClusterLeader(cluster, holder == self.identity, process, url)
 
     def may_write_until(self, namespace: str | None = None, /) -> float:
-        """Return the instant of `clock.monotonic` before which a write there must have ended."""
+        """Return the instant of `clock.monotonic` before which a write in a namespace must end."""
         if self.leads_since(namespace) is None:
             return NEVER
-        # In this order: a process that is paused between the two gets an instant too early.
+        # In this order: a process that is suspended between the two gets too early an instant.
         now = clock.monotonic()
         return now + (self._election.leads_until - self._steady())
 
     def start(self) -> None:
-        """Begin to try."""
+        """Start to take part."""
         self._thread.start()
 
     def hear(self, lease: Lease | None) -> None:
-        """Hear from a watch what the Lease is now; None for a deleted one.  From any thread."""
+        """Receive the current Lease from a watch; None if it was deleted. Thread-safe."""
         self._heard.append((lease, self._steady()))
         self._woken.set()
 
@@ -183,14 +184,14 @@ class Leadership(WriteGate):
             self._observer.fault(error)
 
     def take_turn(self) -> None:
-        """Process what the watch has shown, and try where a try is due."""
+        """Process the changes from the watch, and make a try if one is due."""
         begun = clock.monotonic()
         self.process_heard()
         if self._stands_by_informed():
-            # What was heard may have moved it: a renewal, a release.
+            # A change from the watch may have moved it: a renewal, a release.
             self._try_at = self._next_bid(begun)
         elif not self.leading():
-            # The watch has broken since: it is asked again.
+            # The watch has failed since: read the Lease again.
             period = self._times.retry_period * (1 + _JITTER)
             self._try_at = min(self._try_at, self._tried_at + period)
         if begun >= self._try_at:
@@ -200,12 +201,12 @@ class Leadership(WriteGate):
             self._report()
 
     def process_heard(self) -> None:
-        """Process what the watch has shown so far."""
+        """Process all changes from the watch so far."""
         while self._heard:
             self._process(*self._heard.popleft())
 
     def _process(self, lease: Lease | None, at: float) -> None:
-        """Process what the watch showed; who leads hears of others from the answers to renewals."""
+        """Process a change from the watch; leaders learn of others from answers to renewals."""
         if lease is None:
             self._sure = False
             self._try_at = clock.monotonic()
@@ -218,18 +219,18 @@ class Leadership(WriteGate):
         self._election.observe(lease.record, at)
 
     def _stands_by_informed(self) -> bool:
-        """Return whether this process does not lead, and the watch shows who does."""
+        """Return whether this process does not lead, and the watch shows the leader."""
         informed = self._sure and not self._missed and self._failure is None and self.watching()
         return informed and not self.leading()
 
     def try_acquire_or_renew(self) -> None:
         """Try once to renew the Lease, or to take it."""
-        # A Lease that has run out is reported before a request that may take long.
+        # An expired Lease is reported before a request that may be slow.
         self._report()
         self._tried_at = clock.monotonic()
         if self._election.holder not in {"", self.identity}:
-            # It has run out, as far as a watch tells.  Who gets no answers must not take it: the
-            # others would wait for this process.
+            # The Lease has expired, according to the watch. A process without answers must not take
+            # it: the others would wait for this process.
             self._sure = False
         self._failure = self._try()
         since = self.leads_since()
@@ -276,7 +277,7 @@ class Leadership(WriteGate):
         return None
 
     def release(self) -> None:
-        """Release the Lease, if it is ours, so that the others need not wait until it runs out."""
+        """Release the Lease, if it is ours, so that the others need not wait for its expiry."""
         if not self._sure and self._election.holder == self.identity:
             self._read()
         record = self._election.release(self._wall())
@@ -296,7 +297,7 @@ class Leadership(WriteGate):
         return clock.monotonic() + (min(seconds, left) if left > 0 else seconds)
 
     def _next_try(self, begun: float) -> float:
-        """Return the instant of the next try: after a period, or when a Lease runs out."""
+        """Return the instant of the next try: after a period, or when a Lease expires."""
         now, steady, period = clock.monotonic(), self._steady(), self._times.retry_period
         if self._election.leading(steady):
             return min(begun + period, now + (self._election.leads_until - steady))
@@ -309,7 +310,7 @@ class Leadership(WriteGate):
     def _next_bid(self, begun: float) -> float:
         """Return the instant of the next bid.
 
-        It is looked at again at the latest when a Lease that is renewed now would have run out.
+        It is checked again at the latest when a Lease that is renewed now would expire.
         """
         now = clock.monotonic()
         at = now + (self._election.free_since - self._steady())
@@ -334,7 +335,7 @@ class Leadership(WriteGate):
                 f"{leases} could not be renewed for {self._times.renew_deadline:g} s, and "
                 f"nothing is written until it is: {failure.message}"
             )
-            # Not each message: the seconds of a time-out differ from try to try.
+            # Not for each message: the seconds of a timeout differ from try to try.
             self._report_role(Role.LOST, str(failure.status), sentence)
         elif failure is not None:
             sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
@@ -354,7 +355,7 @@ def leader_election(
 ) -> Iterator[Leadership]:
     """Take part in the election of a cluster or its shard until the block and all writes end.
 
-    The ``api`` is the election's alone, and no other process has our ``own`` identity.
+    The ``api`` is used only by the election, and no other process has our ``own`` identity.
     """
     times = ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period)
     url = (settings.external_url or "").replace(HOSTNAME, socket.gethostname())
@@ -379,10 +380,10 @@ def leader_election(
 
 
 def unique(name: str) -> str:
-    """Return the name with a random part: two processes of one identity would both lead."""
+    """Return the name with a random part: two processes with the same identity would both lead."""
     return f"{name}_{secrets.token_hex(4)}"
 
 
 def _is_older(lease: Lease, other: Lease) -> bool:
-    """Return whether a Lease is an earlier state than another one, as far as versions tell."""
+    """Return whether a Lease is an earlier state than another one, if their versions show it."""
     return is_newer(other.record.version, lease.record.version) is True

@@ -1,4 +1,4 @@
-"""A Lease of `coordination.k8s.io/v1`: read it, write it over what was read, and watch it."""
+"""A Lease of `coordination.k8s.io/v1`: read it, replace the version that was read, and watch it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _GROUP_VERSION = "coordination.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A Lease as the server sent it: its record, and the whole object, which a write must keep."""
+    """A Lease as the server sent it: its record, and the whole object, which writes preserve."""
 
     record: LeaseRecord
     document: JsonObject = field(repr=False)
@@ -37,7 +37,7 @@ class Leases:
         self._path = path_of(_GROUP_VERSION, "leases", namespace, name)
 
     def __str__(self) -> str:
-        """Name the Lease, for messages."""
+        """Return the Lease's description, for messages."""
         return f"the Lease {self._metadata['namespace']}/{self.name}"
 
     def read(self, deadline: float) -> Lease | Failure | None:
@@ -63,11 +63,11 @@ class Leases:
         deadline: float,
         annotations: Mapping[str, str] | None = None,
     ) -> Lease | Failure:
-        """Write a record over the Lease that was read, or make the Lease where there was none.
+        """Replace the Lease that was read by a record, or create the Lease if there was none.
 
-        Of ``annotations`` those with an empty value are removed; all others stay.  409 means that
-        it was written by others meanwhile, 404 that the Lease, or before a first one its namespace,
-        does not exist.
+        ``annotations`` with an empty value are removed; others that exist stay. 409 means that
+        another process wrote it meanwhile, 404 that the Lease, or its namespace before the first
+        one, does not exist.
         """
         spec = {
             "holderIdentity": record.holder,
@@ -85,7 +85,7 @@ class Leases:
             metadata["annotations"] = kept
         body: JsonObject = {
             **old,
-            # Objects of a list have neither.
+            # Objects of a list have neither kind nor apiVersion.
             "apiVersion": _GROUP_VERSION,
             "kind": "Lease",
             "metadata": metadata,
@@ -108,9 +108,9 @@ class Leases:
 
 
 class LeaseCache(Cache):
-    """One Lease of a namespace; ``changed`` hears of each change, on the thread of the watch.
+    """One Lease of a namespace; ``changed`` receives each change, on the thread of the watch.
 
-    It hears None where the Lease is gone.
+    It receives None if the Lease was deleted.
     """
 
     def __init__(self, namespace: str, name: str, changed: Callable[[Lease | None], None]) -> None:
@@ -148,7 +148,7 @@ class LeaseCache(Cache):
             self._put(None if kind == "DELETED" else lease)
 
     def clear(self) -> None:
-        """Forget it: it is not watched any more."""
+        """Forget it: it is no longer watched."""
         self._version = None
 
     def _put(self, lease: Lease | None) -> None:
@@ -183,32 +183,30 @@ def _name_of(document: JsonObject) -> str:
 
 
 def _seconds(micro_time: str | None) -> float | None:
-    # In UTC: one that is out of range there could not be written again.
+    # In UTC: a time that is out of range there could not be written again.
     at = None if micro_time is None else datetime.fromisoformat(micro_time).astimezone(UTC)
     return None if at is None else at.timestamp()
 
 
 def _micro_time(seconds: float | None) -> str | None:
-    """Write a time as `metav1.MicroTime`: RFC 3339 in UTC with six decimals."""
+    """Format a time as `metav1.MicroTime`: RFC 3339 in UTC with six decimals."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class OtherShards:
-    """The Leases of another number of shards that were held when ours was taken.
+    """Leases of another number of shards that were held when this process took its own.
 
-    Each counts until it has run out or is free.
-
-    A Lease that is taken after ours is not waited for: its holder finds ours, and waits.  ``name``
-    is what a Lease without shards would be called.
+    Each counts until it has expired or is free. A Lease that is taken after ours does not count:
+    its holder finds ours, and waits. ``name`` is the name of a Lease without shards.
     """
 
     def __init__(self, leases: Leases, name: str, own: Shard, times: ElectionTimes) -> None:
         self._leases, self._name, self._own, self._times = leases, name, own, times
         self._seen: dict[Shard, Election] = {}
         self._known: tuple[float, Mapping[Shard, float]] = (NEVER, {})
-        """The time at which ours was taken, and the end of each other Lease; infinite if held."""
+        """When our Lease was taken, and the end of each other Lease; infinite while held."""
 
     def since(self, namespace: str, led_since: float) -> float | None:
         """Return the time from which only we may write in a namespace; None before it."""
@@ -217,7 +215,7 @@ class OtherShards:
         return None if looked != led_since or since == math.inf else since
 
     def look(self, led_since: float, deadline: float, steady: Callable[[], float]) -> str:
-        """Read the other Leases unless all ended; return what is not written, for a sentence."""
+        """Read the other Leases unless all have ended; return what is not written, as words."""
         looked, over = self._known
         if looked == led_since and math.inf not in over.values():
             return ""

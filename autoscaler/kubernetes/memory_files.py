@@ -1,7 +1,7 @@
-"""Certificates and keys that a kubeconfig holds, as files in memory.
+"""Certificates and keys inside a kubeconfig, as files in memory.
 
 The client library needs a path, and would write them to the system's temporary directory, where a
-process that is killed leaves them.
+killed process leaves them.
 """
 
 import os
@@ -15,18 +15,18 @@ from kubernetes.client import Configuration
 from kubernetes.config import kube_config
 
 _MOST_UNUSED = 64
-"""The most unused files that are kept: a plugin that renews certificates makes two each time."""
+"""The most unused files that are kept: a plugin that renews certificates creates two each time."""
 
-# It is private and has no types; there is no other way.
+# It is private and has no types, but there is no other way.
 _on_disk: Callable[..., str] = kube_config._create_temp_file_with_content  # noqa: SLF001
 _lock = threading.Lock()
 _files: dict[bytes, int] = {}
-"""The descriptors by content; those that were made last are last."""
+"""The descriptors by content; the newest are last."""
 _configurations: "weakref.WeakSet[Configuration]" = weakref.WeakSet()
 
 
 def use_for(configuration: Configuration) -> None:
-    """Have the client keep this configuration's certificates in memory while it lives, on Linux.
+    """Let the client keep this configuration's certificates in memory while it lives, on Linux.
 
     It replaces a function of the library, for the whole process.
     """
@@ -41,7 +41,7 @@ def _in_memory(
     temp_file_path: str | None = None,
     force_recreate: bool = False,  # noqa: FBT001, FBT002 - the library's signature
 ) -> str:
-    """Return the path of a file with this content, the same as long as it is kept."""
+    """Return the path of a file with this content; the same path as long as it is kept."""
     data = content.encode() if isinstance(content, str) else content
     with _lock, suppress(OSError):
         if data not in _files:
@@ -54,7 +54,7 @@ def _in_memory(
 
 
 def _forget_some() -> None:
-    """Close the oldest that no configuration names, if there are many."""
+    """Close the oldest unused files if there are many."""
     used = {
         path
         for configuration in _configurations

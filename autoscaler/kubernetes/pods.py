@@ -1,4 +1,4 @@
-"""Pods: of each the part that a decision uses, lists of them, a copy of those that are wanted."""
+"""Pods: the fields that a decision uses, lists of pods, and a cache of the wanted ones."""
 
 import re
 from collections import Counter, defaultdict
@@ -24,30 +24,30 @@ Selectors = Mapping[str, frozenset[str]]
 """Selectors in string form, by namespace."""
 
 _Members = dict[str, Pod | None]
-"""Pods by name; None for one that cannot be read."""
+"""Pods by name; None for one that is malformed."""
 
 _Entry = tuple[str, LabelSelector]
 _Pair = tuple[str, str]
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
-"""Phases that are final.  Such pods count nowhere (semantics 6.19)."""
+"""Phases that are final. Such pods never count (semantics 6.19)."""
 
 _MOST_TEMPLATES, _LONGEST_TEMPLATE = 2_000, 4_096
 _CONTAINER_BYTES, _RESOURCE_BYTES = 400, 400
-"""What Python takes for a container, or for a resource that it requests, with the longest name."""
+"""The memory of a container, or of a resource that it requests, with the longest name."""
 _LONGEST_NAME = 253
-"""Of a pod, a container or a resource, as the API server has them."""
+"""The longest name of a pod, a container or a resource in the API."""
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PAGE = 500
-"""As the API's own clients page."""
+"""The page size of the API's own clients."""
 _GONE = 410
 _LONGEST = 200
 
 
 def read_pod(pod: JsonObject) -> Pod:
-    """Read one pod, whose equal requests are one object; raises one of MALFORMED.
+    """Read one pod; equal requests share one object; raises one of MALFORMED.
 
-    A name that no API server accepts makes the pod malformed: so a pod takes bounded memory.
+    A name that no API server accepts makes the pod malformed, so the memory of a pod is bounded.
     """
     metadata, status, spec = pod["metadata"], pod.get("status") or {}, pod.get("spec") or {}
     conditions = status.get("conditions") or ()
@@ -64,7 +64,7 @@ def read_pod(pod: JsonObject) -> Pod:
         ready_transition=unix_seconds(transition) if transition else None,
         start_time=unix_seconds(start_time) if start_time else None,
         deleted="deletionTimestamp" in metadata,
-        # The usual ones are one object for all pods that have them.
+        # The usual requests are one object for all pods that have them.
         requests=(_shared_requests if is_usual else _new_requests)(*keys),
     )
 
@@ -129,16 +129,15 @@ class SelectorIndex:
     """Finds which of many selectors, in string form, match a pod, without trying all of them.
 
     Each is stored under the label that the fewest others require too: `app=web,env=prod` is tried
-    only on pods of its app, and `app in (a, b)` on pods of both apps.  A selector that requires no
-    value is tried on all pods.
-    Selectors that cannot be read, and empty ones, are left out.
+    only on pods of its app, and `app in (a, b)` on pods of both apps. A selector that requires no
+    value is tried on all pods. Unreadable and empty selectors are omitted.
     """
 
     def __init__(self, selectors: Iterable[str]) -> None:
         known = filter(is_indexable, dict.fromkeys(selectors))
         entries = [(text, parse(text)) for text in known]
         self._by_pair: dict[_Pair | None, list[_Entry]] = defaultdict(list)
-        # Mostly a pod matches one selector, and thousands of pods the same one.
+        # Usually a pod matches one selector, and thousands of pods the same one.
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
         required = Counter(pair for _, selector in entries for pair in selector.match_labels)
         for text, selector in entries:
@@ -160,7 +159,7 @@ class SelectorIndex:
 
 
 def _required_pairs(selector: LabelSelector, required: Counter[_Pair]) -> set[_Pair | None]:
-    """Return labels; each matching pod has at least one of them. None matches any pod."""
+    """Return labels; each matching pod has at least one of them. None: any pod may match."""
     if selector.match_labels:
         return {min(selector.match_labels, key=required.__getitem__)}
     for expression in selector.match_expressions:
@@ -170,7 +169,7 @@ def _required_pairs(selector: LabelSelector, required: Counter[_Pair]) -> set[_P
 
 
 def is_indexable(selector: str) -> bool:
-    """Return whether a selector can be read, as `size>3` cannot here, and is not empty."""
+    """Return whether a selector is supported, unlike `size>3`, and not empty."""
     try:
         parsed = parse(selector)
     except ValueError:
@@ -196,12 +195,12 @@ class _NamespacePods:
     index: SelectorIndex
     members: dict[str, _Members]
     matched: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By pod, the selectors that match it."""
+    """By pod: the selectors that match it."""
     tuples: dict[str, tuple[Pod, ...] | None] = field(default_factory=dict)
-    """By selector, the pods that were returned since they last changed."""
+    """By selector: the pods that were returned since the last change."""
 
     def weight(self, name: str) -> int:
-        """Return about how many bytes are kept of a pod."""
+        """Return about how many bytes of a pod are kept."""
         matched = self.matched.get(name)
         return _weight(name, self.members[matched[0]].get(name)) if matched else 0
 
@@ -245,7 +244,7 @@ class PodCache(Cache):
         self._listing: dict[str, _NamespacePods] = {}
 
     def pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | None:
-        """Return the pods that match, by name; None where they must be listed directly."""
+        """Return the pods that match, by name; None if they must be listed directly."""
         with self._lock:
             pods = self._namespaces.get(namespace)
             if pods is None or selector not in pods.members:
@@ -258,7 +257,7 @@ class PodCache(Cache):
         return listing is not None and selector in listing.members
 
     def path(self, deadline: float) -> str:
-        """Return the path, once it is known which pods are wanted."""
+        """Return the path, once the wanted selectors are known."""
         self._ready(deadline)
         return self._path
 
@@ -274,7 +273,7 @@ class PodCache(Cache):
         self._listing = listing
 
     def add(self, items: list[JsonObject]) -> None:
-        """Add a page.  Raises one of MALFORMED for what has no name."""
+        """Add a page. Raises one of MALFORMED for a pod without a name."""
         for obj in items:
             self._put(self._listing, obj, "ADDED")
 
@@ -285,7 +284,7 @@ class PodCache(Cache):
             self._namespaces, self._listing = self._listing, {}
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
-        """Apply an event.  Raises one of MALFORMED for what has no name."""
+        """Apply an event. Raises one of MALFORMED for a pod without a name."""
         if kind != "BOOKMARK":
             self._put(self._namespaces, obj, kind)
 
@@ -307,7 +306,7 @@ class PodCache(Cache):
             matching = namespace.index.matching(metadata.get("labels") or {})
         pod: Pod | None = None
         if matching:
-            with suppress(*MALFORMED):  # the direct list reports what is wrong with it
+            with suppress(*MALFORMED):  # The direct list reports what is wrong with it.
                 pod = read_pod(obj)
         if pod is not None and pod.phase in _FINISHED:
             matching = ()
@@ -324,7 +323,7 @@ def list_pods(
     """List the pods that match, all of one resourceVersion."""
     pods = _list(api, namespace, selector, deadline, page_size)
     if isinstance(pods, Failure) and pods.status == _GONE:
-        # A later page came too late for its resourceVersion, which a list in one page cannot.
+        # A later page came too late for its resourceVersion; a list in one page cannot.
         pods = _list(api, namespace, selector, deadline, 0)
     return ReadFailure(pods.message) if isinstance(pods, Failure) else tuple(pods)
 

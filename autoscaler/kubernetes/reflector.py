@@ -38,7 +38,7 @@ class WatchState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Outage:
-    """The start of a watch's outage or refusal (monotonic and Unix seconds), and the reason."""
+    """The start of an outage or refusal of a watch (monotonic and Unix seconds), and the reason."""
 
     since: float
     wall: float
@@ -46,7 +46,7 @@ class _Outage:
 
 
 class OperatorNotes:
-    """Sends sentences on topics, with whether they are good news, once until one is resolved."""
+    """Sends a sentence on a topic once, until the topic is resolved; each is good news or bad."""
 
     def __init__(self, send: Callable[[bool, str], None]) -> None:
         self._send = send
@@ -54,7 +54,7 @@ class OperatorNotes:
         self._lock = threading.Lock()
 
     def notify(self, topic: str, sentence: str) -> None:
-        """Send a sentence unless it is the last one that was sent on its topic."""
+        """Send a sentence unless it equals the last one on its topic."""
         with self._lock:
             if self._last_sent.get(topic) == sentence:
                 return
@@ -62,14 +62,14 @@ class OperatorNotes:
         self._send(False, sentence)  # noqa: FBT003 - as the observer has it
 
     def resolved(self, topic: str, sentence: str) -> None:
-        """Send that a topic is resolved, if anything was sent on it."""
+        """Report that a topic is resolved, if a sentence was sent on it."""
         with self._lock:
             if self._last_sent.pop(topic, None) is None:
                 return
         self._send(True, sentence)  # noqa: FBT003 - as the observer has it
 
     def forget(self, topic: str) -> None:
-        """Forget what was sent on a topic that does not matter any more."""
+        """Forget a topic that no longer matters."""
         with self._lock:
             self._last_sent.pop(topic, None)
 
@@ -77,10 +77,10 @@ class OperatorNotes:
 class Reflector(Generic[CacheT]):
     """Lists a collection, and watches it from the list's resourceVersion, to keep a cache of it.
 
-    A watch that ends or breaks is resumed where it was; 410 Gone, an event that cannot be read, and
-    a break for longer than the cache is trusted lead to a new list.  After a confirmed refusal, or
-    an exception that ended the thread, the pauses grow to minutes.  ``changed`` is called, on the
-    watch's thread, when `state` changes or `refused` becomes true.  A refusal before the first list
+    A watch that ends or breaks is resumed at its last version; 410 Gone, an unreadable event, and a
+    break that is longer than the cache is trusted cause a new list. After a confirmed refusal, or
+    an exception that ended the thread, the pauses grow to minutes. ``changed`` is called, on the
+    watch's thread, when `state` changes or `refused` becomes true. A refusal before the first list
     is confirmed after ``first_refusal_confirmed_after`` seconds without another answer.
     """
 
@@ -110,22 +110,22 @@ class Reflector(Generic[CacheT]):
         self._ended = threading.Event()
         self._relist_requested = threading.Event()
         self._distrusted: ReadFailure | None = None
-        """Why the cache does not count before a list that begins from now on."""
+        """Why the cache does not count until a list that begins after this."""
         self._opened_since_refusal = False
         """Whether a watch has been open since the last confirmed refusal."""
         self._first_refusal_confirmed_after = first_refusal_confirmed_after
         self._first_refusal: _Outage | None = None
-        """The first of the refusals before the first list, until they are confirmed."""
+        """The first refusal before the first list, until it is confirmed."""
         self._refusal_reason: str | None = None
         """Why the collection cannot be watched, in the state REFUSED."""
         self._thread = threading.Thread(target=self._run, name=f"watch {cache.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin, on the watch's own thread."""
+        """Start, on the watch's own thread."""
         self._thread.start()
 
     def end(self) -> None:
-        """End the watch soon: at once, unless it waits for the head of an answer."""
+        """End the watch soon: immediately, unless it waits for the head of an answer."""
         self._ended.set()
         self._requests.end()
 
@@ -140,7 +140,7 @@ class Reflector(Generic[CacheT]):
         return self._thread.is_alive()
 
     def relist(self) -> None:
-        """Request a new list, because the cache wants objects that it did not before."""
+        """Request a new list, because the cache needs more objects than before."""
         self._relist_requested.set()
         self._requests.interrupt()
 
@@ -151,34 +151,34 @@ class Reflector(Generic[CacheT]):
 
     @property
     def distrusted(self) -> ReadFailure | None:
-        """Why the cache does not count now, although it was listed; None while it does."""
+        """Why the cache does not count now, although it was listed; else None."""
         return self._distrusted if self.state is WatchState.SYNCED else None
 
     def is_behind(self, seconds: float) -> bool:
-        """Return whether the watch is down (broken, or listing again) for over ``seconds``."""
+        """Return whether the watch has been down (broken, or listing) for over ``seconds``."""
         outage = self._outage
         return outage is not None and clock.monotonic() - outage.since > seconds
 
     @property
     def reason(self) -> str | None:
-        """Why the cache gets no events now; None while it does, and before the first try."""
+        """Why the cache gets no events now; None if it does, and before the first try."""
         outage = self._outage
         return self._refusal_reason if outage is None else outage.reason
 
     @property
     def refused(self) -> bool:
-        """Whether the server refuses the collection, be that confirmed or not."""
+        """Whether the server refuses the collection, confirmed or not."""
         return self.state is WatchState.REFUSED or self._first_refusal is not None
 
     @property
     def confirmed_at(self) -> str | None:
-        """The time at which a lasting refusal is confirmed; None without one, or after it."""
+        """When a lasting refusal is confirmed; None without one, or after that."""
         first = self._first_refusal
         return None if first is None else rfc3339(first.wall + self._first_refusal_confirmed_after)
 
     @property
     def stale_reason(self) -> ReadFailure | None:
-        """Why the cache is too old to trust; None while it is not."""
+        """Why the cache is too old to trust; None if it is not."""
         if self.distrusted is not None:
             return self.distrusted
         outage = self._outage
@@ -202,7 +202,7 @@ class Reflector(Generic[CacheT]):
                     self._restart_later()
 
     def _restart_later(self) -> None:
-        """Start another thread after a pause; this one ends with its traceback in the log."""
+        """Start another thread after a pause; this one ends, with its traceback in the log."""
         pause = self._pause_after_defect.next()
 
         def run_later() -> None:
@@ -219,8 +219,8 @@ class Reflector(Generic[CacheT]):
             self._thread = thread
 
     def _step(self) -> Failure | None:
-        # Every interruption sets a flag first: after this either the flag is seen below, or the
-        # next watch is interrupted.
+        # Every interruption sets a flag first, so either the flag is seen below or the next watch
+        # is interrupted.
         self._requests.resume()
         if self._ended.is_set():
             return None
@@ -241,7 +241,7 @@ class Reflector(Generic[CacheT]):
         if isinstance(path, Failure):
             return path
         self._path = path
-        # This list answers every request until now.
+        # This list satisfies all requests until now.
         self._relist_requested.clear()
         distrusted = self._distrusted
         version = self._requests.list_all(path)
@@ -277,10 +277,10 @@ class Reflector(Generic[CacheT]):
         self._opened_since_refusal = True
 
     def _pause_after(self, failure: Failure) -> None:
-        """Record a failure and pause; a 429 holds back all other requests as well."""
+        """Record a failure and pause; a 429 also delays all other requests."""
         self._retrier.hold_back(failure)
         if failure.status not in _REFUSALS:
-            # A server that was down may refuse at first when it is back.
+            # A server that was down may first refuse requests when it returns.
             self._first_refusal = None
         elif self._is_final():
             self._fall_back_to_reads(failure.message)
@@ -300,7 +300,7 @@ class Reflector(Generic[CacheT]):
         self._ended.wait(min(pause, self._until_first_is_final()))
 
     def _is_final(self) -> bool:
-        """Return whether a refusal is confirmed: later if the collection was watched before."""
+        """Return whether a refusal is confirmed; later if the collection was watched before."""
         if self._opened_since_refusal:
             return self.is_behind(self._timings.refusal_confirmed_after)
         if self.state is not WatchState.STARTING or not self._first_refusal_confirmed_after:

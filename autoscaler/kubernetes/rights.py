@@ -1,7 +1,7 @@
-"""Which rights the daemon lacks: each is asked for by a SelfSubjectAccessReview.
+"""The rights that the daemon lacks: each is checked by a SelfSubjectAccessReview.
 
-A SelfSubjectRulesReview would be one request, but is incomplete where webhooks or other authorizers
-than RBAC decide.
+A SelfSubjectRulesReview would be one request, but is incomplete with webhooks or other authorizers
+than RBAC.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from autoscaler.kubernetes.discovery import ScalableKinds, ScalableResource
 from autoscaler.kubernetes.failures import Failure
 
 TARGETS = "config/kubernetes/base/clusterrole.yaml"
-"""The manifest with the rights where the targets are."""
+"""The manifest with the rights in the namespaces of the targets."""
 LEASE = "config/kubernetes/base/role.yaml"
 """The manifest with the rights to the Lease."""
 
@@ -32,14 +32,14 @@ _LEASE_VERBS = frozenset({"create", "get", "update"})
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MOST_REVIEWS = 200
 _MOST_NAMESPACES = 20
-"""The most namespaces that are checked if a right is not granted in all of them."""
+"""The most namespaces that are checked if a right is not granted cluster-wide."""
 _MOST_NAMED = 5
 _LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A verb of a resource in namespaces (None: cluster-wide), and what fails ``otherwise``."""
+    """A verb on a resource in namespaces (None: cluster-wide), and what fails ``otherwise``."""
 
     verb: str
     group: str
@@ -51,7 +51,7 @@ class Right:
 
 
 class MissingRight(NamedTuple):
-    """A sentence on a right that is missing, its resource, and whether writes need it."""
+    """A sentence about a missing right, its resource, and whether writes need it."""
 
     sentence: str
     resource: str
@@ -69,7 +69,7 @@ def rights_needed(
     *,
     events: bool,
 ) -> Iterator[Right]:
-    """Yield the rights that a daemon needs for its targets, whose kinds are ``resources``."""
+    """Yield the rights that a daemon needs for its targets; ``resources`` serve their kinds."""
     everywhere = _namespaces(targets)
     with_pods = _namespaces(target for target in targets if needs_pods(target.spec))
     to_zero = _namespaces(filter(_goes_to_zero, targets))
@@ -97,7 +97,7 @@ def rights_needed(
         late = "a standby asks for the Lease once per retryPeriod and leads later"
         for verbs, otherwise in (("create get update", unled), ("list watch", late)):
             for right in _rights(verbs, "coordination.k8s.io", "leases", lease[:1], otherwise):
-                # What is created has no name yet.
+                # An object that is created has no name yet.
                 name = "" if right.verb == "create" else lease[1]
                 yield replace(right, manifest=LEASE, name=name)
 
@@ -121,13 +121,13 @@ def missing_rights(
     events: bool,
     deadline: float,
 ) -> list[MissingRight]:
-    """Return each kind of right that is lacked, as known by the ``deadline``."""
+    """Return the missing rights that are known by the ``deadline``, one for each kind."""
     resources = _resources(api, targets, deadline) if targets else []
     return lacking(api, rights_needed(targets, resources, lease, events=events), deadline)
 
 
 def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[MissingRight]:
-    """Return the missing ones of some rights, as known by the ``deadline``."""
+    """Return the missing ones of some rights, as far as known by the ``deadline``."""
     review = _Reviews(api, deadline)
     lacked: list[Right] = []
     try:
@@ -154,7 +154,7 @@ def _resources(api: Api, targets: Sequence[Target], deadline: float) -> list[Sca
 
 
 class _Reviews:
-    """Asks what is allowed, a bounded number of times."""
+    """Asks which requests are allowed, a bounded number of times."""
 
     def __init__(self, api: Api, deadline: float) -> None:
         self._api = api
@@ -162,14 +162,14 @@ class _Reviews:
         self._left = _MOST_REVIEWS
 
     def lacking(self, right: Right, namespaces: Sequence[str]) -> tuple[str, ...]:
-        """Return the namespaces in which a right is lacked.  Raises _NotReviewedError."""
+        """Return the namespaces without a right. Raises _NotReviewedError."""
         if len(namespaces) > 1 and self.is_allowed(right, ""):
             return ()
         reviewed = namespaces[:_MOST_NAMESPACES]
         return tuple(each for each in reviewed if not self.is_allowed(right, each))
 
     def is_allowed(self, right: Right, namespace: str) -> bool:
-        """Return whether a right is given in a namespace, or in all.  Raises _NotReviewedError."""
+        """Return whether a right is granted in a namespace, or in all. Raises _NotReviewedError."""
         if not self._left or clock.monotonic() >= self._deadline:
             raise _NotReviewedError
         self._left -= 1
@@ -191,14 +191,14 @@ class _Reviews:
         match None if isinstance(answer, Failure) else answer.get("status"):
             case {"allowed": True}:
                 return True
-            # An authorizer that failed did not say that it is forbidden.
+            # An authorizer that failed did not forbid it.
             case {"allowed": False, **rest} if not rest.get("evaluationError"):
                 return False
         raise _NotReviewedError
 
 
 def _sentences(lacked: Sequence[Right]) -> Iterator[MissingRight]:
-    """Yield a sentence for all verbs of a resource that are lacked in the same namespaces."""
+    """Yield a sentence for all verbs on a resource that are missing in the same namespaces."""
     alike: dict[Right, list[str]] = defaultdict(list)
     for right in lacked:
         alike[replace(right, verb="", name="")].append(right.verb)

@@ -1,4 +1,4 @@
-"""A copy of the scales of one kind, read from the objects themselves."""
+"""A cache of the scales of one kind, read from the objects themselves."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,8 +19,8 @@ Key = tuple[str, str]
 class ScaleCache(Cache):
     """The scales of the objects of one kind, in one namespace or in ALL.
 
-    Only those that ``wanted`` returned when the list began are kept.  A scale of None must be read
-    directly: its object cannot be read here, or is older than our own last write.
+    It keeps only objects that ``wanted`` returned when the list began. A scale of None must be read
+    directly: its object is malformed, or older than our own last write.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ScaleCache(Cache):
         self._version = ""
         """The resourceVersion of the last event that was applied."""
         self._ahead: dict[Key, Scale] = {}
-        """Results of our own writes that are newer than that."""
+        """Results of our own writes that are newer than the last event."""
         self._listing: dict[Key, Scale | None] | None = None
         self._listing_covers: frozenset[Key] = frozenset()
         self._written_meanwhile: dict[Key, Scale] = {}
@@ -53,7 +53,7 @@ class ScaleCache(Cache):
     # -- for readers -----------------------------------------------------------------------
 
     def cached(self, namespace: str, name: str) -> Scale | ReadFailure | None:
-        """Return a scale; None where it must be read directly."""
+        """Return a scale; None if it must be read directly."""
         key = (namespace, name)
         with self._lock:
             if key not in self._covered:
@@ -68,8 +68,8 @@ class ScaleCache(Cache):
     def put(self, namespace: str, name: str, scale: Scale) -> None:
         """Add a scale that the server returned for our own write.
 
-        Versions of one resource are compared as integers, as KEP-5504 permits; if one is no
-        number, the scale must be read directly until an event has that very version.
+        Versions of one resource are compared as integers, as KEP-5504 permits; if one is not a
+        number, the scale must be read directly until an event has that exact version.
         """
         key = (namespace, name)
         with self._lock:
@@ -84,7 +84,7 @@ class ScaleCache(Cache):
             return
         newer = is_newer(version, self._version)
         if newer is False:
-            return  # an event has shown this write already, or a later change
+            return  # An event has already shown this write, or a later change.
         ahead = self._ahead.get(key)
         if ahead is not None and is_newer(version, ahead.resource_version) is False:
             return
@@ -161,7 +161,7 @@ class ScaleCache(Cache):
                 return
             own = version if ahead is None else ahead.resource_version
             if own != version and not is_newer(version, own):
-                return  # what cannot be compared with our own write may be older
+                return  # A version that cannot be compared with our own write may be older.
             self._ahead.pop(key, None)
             self._count(weight(self._scales.get(key)), weight(scale))
             if kind == "DELETED":
@@ -185,7 +185,7 @@ class ScaleCache(Cache):
         try:
             return self._scale_of(obj, self._scales.get(key))
         except MALFORMED:
-            return None  # the direct read reports what is wrong with it
+            return None  # The direct read reports what is wrong with it.
 
 
 def is_newer(version: str, other: str) -> bool | None:

@@ -1,4 +1,4 @@
-"""Scales, written unless the count changed meanwhile, and the annotations of their objects."""
+"""Scales, written only if the count is unchanged, and the annotations of their objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -34,19 +34,19 @@ from autoscaler.transport.retries import FailureKind, Retrier
 _CONFLICT = 409
 _APPLY_PATCH = "application/apply-patch+yaml"
 PAUSE_FIELD_MANAGER = "autoscaler-pause"
-"""The manager of the annotations in an object's managedFields: not the one of the replicas."""
+"""The manager of our annotations in an object's managedFields, other than the replicas' manager."""
 
 _CANNOT_APPLY = frozenset({403, 405, 415})
-"""To patch the scale is not permitted, or the server applies nothing there."""
+"""The statuses if to patch the scale is not permitted, or apply is not supported there."""
 _REFUSALS = frozenset({403, 404, 405})
 _CONFLICT_PAUSE_SECONDS = 0.01
-"""As the HPA waits between its tries (semantics 1.5)."""
+"""The HPA's pauses between its tries (semantics 1.5)."""
 
 
 class Scales:
     """Reads and writes scales, and annotations of their objects, for every kind that has them.
 
-    The ``gate`` is asked before each try of a write; the ``observer`` is informed once if a zero
+    The ``gate`` is checked before each try of a write; the ``observer`` is informed once if a zero
     cannot be marked as ours, and if annotations may not be read.
     """
 
@@ -58,7 +58,7 @@ class Scales:
         self._observer = observer
         self._lock = Lock()
         self._told: set[str] = set()
-        """The topics on which the observer was informed."""
+        """The topics that were reported to the observer."""
         self.kinds = ScalableKinds(api)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | ReadFailure:
@@ -82,9 +82,9 @@ class Scales:
     ) -> Scale | ReadFailure:
         """Read the scale, and by a second request the object's annotations, as `annotations_of`.
 
-        Where they may not be read the scale lacks them, and the observer is informed once if
-        this ``tells``; where they cannot, nothing may be decided.  At zero the scale has the field
-        manager of `spec.replicas` too (semantics 6.7).
+        Without the right to read them the scale lacks them, and the observer is informed once if
+        this ``tells``; after another failure nothing may be decided. At zero the scale also has the
+        field manager of `spec.replicas` (semantics 6.7).
         """
         scale = self.read(namespace, ref, deadline)
         if isinstance(scale, ReadFailure):
@@ -92,7 +92,7 @@ class Scales:
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
             return ReadFailure(resource.message)
-        # Listed by its name, since to list is the right that a watch needs too.
+        # Listed by its name, since a watch needs the right to list anyway.
         named = {"fieldSelector": f"metadata.name={ref.name}"}
         answer = self.api.get(resource.path(namespace), deadline, named)
         if isinstance(answer, Failure):
@@ -118,11 +118,11 @@ class Scales:
         values: Mapping[str, str | None],
         deadline: float,
     ) -> Failure | None:
-        """Set annotations, or remove them if the value is None; return the failure, if any."""
+        """Set annotations, or remove those with the value None; return the failure, if any."""
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
             return resource
-        # What was carried out and not answered may be sent again.
+        # A request that was executed but not answered may be sent again.
         answer = self.api.retrier.call(
             lambda: self.api.once(
                 "PATCH",
@@ -146,7 +146,7 @@ class Scales:
         return _ScaleWrite(self, resource, (namespace, ref.name), scale, replicas, deadline).run()
 
     def tell_once(self, topic: str, sentence: str) -> None:
-        """Tell the observer a sentence, once on each topic."""
+        """Report a sentence to the observer, once per topic."""
         with self._lock:
             if topic in self._told:
                 return
@@ -156,14 +156,14 @@ class Scales:
 
 @dataclass(slots=True)
 class _ScaleWrite:
-    """Writes one count under the resourceVersion that was read, and finds out whether it applied.
+    """Writes one count under the resourceVersion that was read, and determines the outcome.
 
     A conflict means only that the object changed, as at every step of a rollout: if the count is
     unchanged since the decision, it is written under the new version, else the new count stays.
-    After a request whose outcome is unknown (time-out, broken connection, 5xx) the scale is read
-    first; thanks to the resourceVersion one that arrives late is never applied a second time.
-    The gate is asked before each try: the try ends before that instant, which has passed if this
-    process may not write.
+    After a request with an unknown outcome (timeout, broken connection, 5xx) the scale is read
+    first; thanks to the resourceVersion a late request is never applied a second time. The gate is
+    checked before each try: the try ends before that instant, which has passed if this process may
+    not write.
     """
 
     scales: Scales
@@ -184,7 +184,7 @@ class _ScaleWrite:
         self._must_read = not self._version
 
     def run(self) -> WriteOutcome:
-        """Try until the outcome is known, as long as retrier and deadline allow."""
+        """Try until the outcome is known, as long as retrier and deadline permit."""
         retrier: Retrier[Failure] = self.scales.api.retrier
         outcome: WriteOutcome | Failure = retrier.call(self._once, self.deadline)
         if not isinstance(outcome, Failure):
@@ -216,7 +216,7 @@ class _ScaleWrite:
         now = clock.monotonic()
         if may_write_until <= now:
             return self._not_leading()
-        # A quarter of the time, at most 1 s, is left to read.
+        # A quarter of the time, at most 1 s, is reserved for the read.
         until = self.deadline - min(1.0, (self.deadline - now) / 4)
         answer = scale_of(self._send(min(until, may_write_until)), self.scales.api.server)
         return AcceptedWrite(answer) if isinstance(answer, Scale) else self._failed(answer)
@@ -224,11 +224,12 @@ class _ScaleWrite:
     def _send(self, until: float) -> JsonObject | Failure:
         """Send one try.
 
-        A zero is applied where that is known and permitted: the API omits it from a Scale, so an
-        update leaves no field manager for it.  Of custom resources the server applies no scale.
+        A zero is applied if that is supported and permitted: the API omits it from a Scale, so an
+        update leaves no field manager for it. The server does not support apply for scales of
+        custom resources.
         """
         api, (namespace, name) = self.scales.api, self.place
-        # A request that waits in a queue of the server, or of etcd, ends when we give it up.
+        # A request that waits in a queue of the server, or of etcd, ends when the client gives up.
         seconds = min(api.request_timeout, max(0.001, until - clock.monotonic()))
         query = {"fieldManager": FIELD_MANAGER, "timeout": f"{seconds:.3f}s"}
         body: JsonObject = {
@@ -248,7 +249,7 @@ class _ScaleWrite:
             answer = send("PATCH", query={**query, "force": "true"}, content_type=_APPLY_PATCH)
             if not (isinstance(answer, Failure) and answer.status in _CANNOT_APPLY):
                 return answer
-            # Nothing in its objects says that a zero is ours.
+            # Nothing in its objects shows that a zero is ours.
             plural = self.resource.plural
             self.scales.tell_once(
                 plural,
@@ -274,7 +275,7 @@ class _ScaleWrite:
         return SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
     def _read(self) -> WriteOutcome | Failure | None:
-        """Return what the scale means as it is now; None if the count may still be written."""
+        """Return the outcome that the scale shows; None if the count may still be written."""
         api = self.scales.api
         seen = scale_of(api.once("GET", self._path, self.deadline), api.server)
         if isinstance(seen, Failure):

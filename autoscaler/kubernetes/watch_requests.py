@@ -1,4 +1,4 @@
-"""The requests of a watch: a list in pages, then the stream of events that follow it."""
+"""The requests of a watch: a list in pages, then the stream of events after it."""
 
 import random
 import threading
@@ -19,7 +19,7 @@ from autoscaler.transport.network_errors import RAISED
 
 _SHORTEST_TIMEOUT = 0.001
 _GRACE_SECONDS = 0.1
-"""How much later than a socket's time-out a slow answer is cut."""
+"""How much later than a socket's timeout a slow answer is cut."""
 _CHUNK_BYTES = 1 << 18
 _SHORTEST_REST = 0.05
 _PAGE_SECONDS = 60.0
@@ -27,7 +27,7 @@ _WORKED_SECONDS = 1.0
 """A watch that lasted this long without an error worked."""
 _LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
 OBJECT_BYTES = 300
-"""The bytes that Python takes for a kept object, in addition to its text."""
+"""The memory overhead of a cached object in bytes, in addition to its text."""
 _RESUMABLE = frozenset({429, 500, 502, 503, 504})
 _EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
@@ -37,15 +37,15 @@ ALL = ""
 
 
 class OverBudgetError(Exception):
-    """More would be kept of a cluster than its budget permits."""
+    """The cache of a cluster would exceed its budget."""
 
 
 class ClusterBudget:
-    """How many bytes are kept of one cluster, and how many events of it are read per second.
+    """The bytes that are cached of one cluster, and the events of it that are read per second.
 
-    It is for all its caches together: a server may list objects without end, and send events
-    without end, and other clusters must not pay for it with their memory and the interpreter's
-    time.  Kubernetes' own scalability tests create 100 pods per second, each with a few changes.
+    It is for all caches of the cluster together: a server may list objects or send events without
+    end, and must not exhaust the memory and CPU time of other clusters. Kubernetes' own scalability
+    tests create 100 pods per second, each with a few changes.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ClusterBudget:
         self._lock = threading.Lock()
 
     def add(self, change: int) -> None:
-        """Count bytes that are kept from now on, or are not any more.  Raises OverBudgetError."""
+        """Add cached bytes, or subtract freed ones. Raises OverBudgetError."""
         with self._lock:
             if change > 0 and self.kept + change > self._most:
                 raise OverBudgetError(
@@ -72,15 +72,15 @@ class ClusterBudget:
 
 
 def weight(kept: object) -> int:
-    """Return about how many bytes a value takes: its text, and the objects around that."""
+    """Return about how many bytes a value takes: its text, and the overhead of its objects."""
     return 0 if kept is None else OBJECT_BYTES + len(repr(kept))
 
 
 class Cache(ABC):
-    """A copy of a collection.  One watch writes it; any thread may read it.
+    """A copy of a collection. One watch writes it; any thread may read it.
 
     A list fills a second copy, which `commit` puts in place of the first; events change the first.
-    `add` and `apply` raise one of MALFORMED for what cannot be read at all, and OverBudgetError.
+    `add` and `apply` raise one of MALFORMED for unreadable data, and OverBudgetError.
     """
 
     def __init__(self, collection: str, namespace: str, instead: str, path: str = "") -> None:
@@ -95,11 +95,11 @@ class Cache(ABC):
         """The parameters of the requests that select objects of the collection."""
         self._lock = threading.Lock()
         self.budget = ClusterBudget()
-        """Requests of one cluster share it."""
+        """The budget that all caches of one cluster share."""
         self._bytes = self._bytes_listed = 0
 
     def _count(self, before: int, after: int, *, listed: bool = False) -> None:
-        """Count bytes that are kept in place of others, in the second copy or in the first."""
+        """Count bytes that replace others, in the second copy or in the first."""
         change = after - before
         self.budget.add(change)
         if listed:
@@ -113,12 +113,12 @@ class Cache(ABC):
         self._bytes_listed = 0
 
     def _use_listed(self) -> None:
-        """Count the second copy in place of the first."""
+        """Replace the first copy by the second in the count."""
         self.budget.add(-self._bytes)
         self._bytes, self._bytes_listed = self._bytes_listed, 0
 
     def path(self, deadline: float) -> str | Failure:  # noqa: ARG002 - of caches that ask
-        """Return the path of the collection; called before each list, may ask the server."""
+        """Return the path of the collection; called before each list, may send requests."""
         return self._path
 
     @abstractmethod
@@ -139,7 +139,7 @@ class Cache(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget all objects: the collection is not watched any more."""
+        """Forget all objects: the collection is no longer watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,28 +148,28 @@ class WatchTimings:
 
     shortest_watch: int = 40
     longest_watch: int = 55
-    """The server is asked to end each watch after a time between these."""
+    """The range of the time after which the server is asked to end each watch."""
     grace: float = 5.0
-    """How much later than that a watch that did not end counts as broken."""
+    """How long after that a watch that has not ended counts as broken."""
     head: float = 10.0
     """The time for the head of an answer."""
     first_pause: float = 0.2
     longest_pause: float = 10.0
     """Bounds of the pauses between tries, which double."""
     refused_pause: float = 300.0
-    """The longest pause after a refusal (forbidden, not served); they double from the one above."""
+    """The longest pause after a refusal (forbidden, not served); the first is above."""
     refusal_confirmed_after: float = 30.0
     """How long refusals of a collection that was watched must last before they are confirmed: an
-    API server that has just started refuses what it has not loaded yet."""
+    API server that has just started refuses collections that it has not loaded yet."""
     first_refusal_confirmed_after: float = 60.0
     """The same for HorizontalPodAutoscalers that were never listed, in each namespace: one of them
     may control a target, so nothing is decided there until then."""
     trusted: float = 60.0
-    """How long a copy is trusted whose watch is broken, or that is being listed again."""
+    """How long a cache is trusted while its watch is broken, or it is being listed again."""
     pods_trusted: float = 5.0
     """The same for pods: no resourceVersion protects a decision from an old list of them."""
     gather: float = 0.5
-    """How long a wanted list is delayed, so that it serves further wishes too."""
+    """How long a requested list is delayed, so that it satisfies further requests too."""
     page: int = 500
 
 
@@ -180,19 +180,19 @@ class WatchStream:
         self._response = response
         self._until = until
         self._cancelled = threading.Event()
-        # A socket's time-out applies to each wait; bytes between two chunks may arrive one by one.
+        # A socket's timeout applies to each wait, and bytes may arrive one by one.
         self._timer = threading.Timer(until - clock.monotonic() + _GRACE_SECONDS, self._shut_down)
         self._timer.name = "watch-end"
         self._timer.daemon = True
         self._timer.start()
         self.heard = clock.monotonic()
-        """When something was last received."""
+        """The time of the last received data."""
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield whole lines; raises urllib3's TimeoutError at ``until``, LineTooLong and others."""
         for line in lines_of(self._chunks(), MOST_BYTES):
             if self._cancelled.is_set():
-                return  # this may be half a line
+                return  # This may be half a line.
             if line:
                 yield line
 
@@ -228,7 +228,7 @@ class WatchStream:
         self._shut_down()
 
     def _shut_down(self) -> None:
-        # urllib3 raises these when the answer has ended already.
+        # urllib3 raises these if the answer has already ended.
         with suppress(ValueError, RuntimeError, OSError):
             self._response.shutdown()
 
@@ -240,11 +240,11 @@ class WatchStream:
 
 @dataclass(slots=True)
 class WatchOutcome:
-    """The outcome of a watch: ``version`` is where to resume, None for a new list."""
+    """The outcome of a watch: ``version`` is where to resume; None requires a new list."""
 
     version: str | None
     failure: Failure | None = None
-    """Why it ended, unless the server ended it as agreed, or it was interrupted."""
+    """Why it ended; empty if the server ended it as requested, or it was interrupted."""
     worked: bool = False
     heard: float = 0.0
     """The last instant at which the server certainly answered."""
@@ -263,7 +263,7 @@ class WatchRequests:
         self._ended = False
 
     def end(self) -> None:
-        """End for good: a watch at once, a list after the page that is being read."""
+        """End permanently: a watch immediately, a list after the page that is being read."""
         self._ended = True
         self.interrupt()
 
@@ -298,13 +298,13 @@ class WatchRequests:
         except OverBudgetError as error:
             version = self._too_much(error)
         if isinstance(version, Failure):
-            self._cache.begin()  # the pages so far are of no use
+            self._cache.begin()  # The pages so far cannot be used.
         else:
             self._cache.commit(version)
         return None if self._ended else version
 
     def follow(self, path: str, version: str, opened: Callable[[], None]) -> WatchOutcome | Failure:
-        """Apply the events after a version until the watch ends; ``opened`` once it is accepted."""
+        """Apply the events after a version until the watch ends; calls ``opened`` on acceptance."""
         timings = self._timings
         seconds = random.randint(timings.shortest_watch, timings.longest_watch)  # noqa: S311 - no secret
         query = {
@@ -385,7 +385,7 @@ class WatchRequests:
         return malformed(self._api.server, f"a {what} that cannot be read ({cause})")
 
     def _error(self, status: JsonObject, outcome: WatchOutcome) -> Failure:
-        """Read the ERROR event that ends a watch; only a transient one lets it be resumed."""
+        """Read the ERROR event that ends a watch; only after a transient one it is resumed."""
         code = status.get("code", 0)
         if code not in _RESUMABLE:
             outcome.version = None

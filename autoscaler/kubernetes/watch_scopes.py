@@ -9,7 +9,8 @@ from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, Wa
 from autoscaler.kubernetes.watch_requests import ALL
 
 _MOST_WATCHES = 100
-"""Of single namespaces; where all at once are forbidden, objects of others are read directly."""
+"""The most watches of single namespaces; if a watch of all is forbidden, other objects are read
+directly."""
 
 Changed = Callable[[Reflector[CacheT]], None]
 
@@ -17,9 +18,10 @@ Changed = Callable[[Reflector[CacheT]], None]
 class WatchScopes(Generic[CacheT]):
     """The watches of one resource.
 
-    Beyond ``most_namespaces``, each with its own watch, one watch covers all of them; while that
-    is refused, confirmed or not, each has its own again.  ``create`` makes a watch of a namespace,
-    or of ALL; ``changed`` is called, on any thread, when one becomes ready or is refused.
+    Up to ``most_namespaces`` each namespace has its own watch; beyond, one watch covers all of
+    them, and while it is refused, confirmed or not, each has its own again. ``create`` makes a
+    watch of a namespace, or of ALL; ``changed`` is called, on any thread, when one becomes ready or
+    is refused.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class WatchScopes(Generic[CacheT]):
         self._one_by_one = True
         """Whether each namespace has a watch of its own."""
         self._of_all: Reflector[CacheT] | None = None
-        """None where the namespaces were always few."""
+        """None if there were never many namespaces."""
         self._of_each: dict[str, Reflector[CacheT]] = {}
         self._retired: list[Reflector[CacheT]] = []
         self._closed = False
@@ -68,7 +70,7 @@ class WatchScopes(Generic[CacheT]):
 
     @property
     def settled(self) -> bool:
-        """Whether every namespace is covered or refused, be that confirmed or not."""
+        """Whether every namespace is covered or refused, confirmed or not."""
         with self._lock:
             if self._of_all is not None and not self._one_by_one:
                 return self._of_all.state is WatchState.SYNCED
@@ -108,7 +110,7 @@ class WatchScopes(Generic[CacheT]):
         superfluous = self._of_each.keys() - still
         if self._one_by_one:
             room = max(0, _MOST_WATCHES - len(self._of_each) + len(superfluous))
-            # Before any ends: if one cannot begin, all stays as it was.
+            # Before any ends: if one cannot begin, nothing changes.
             for namespace in self._unwatched()[:room]:
                 self._of_each[namespace] = self._begin(namespace)
         for namespace in superfluous:

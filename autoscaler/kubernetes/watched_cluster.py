@@ -1,4 +1,4 @@
-"""The cluster as watches show it, without a request for each object; and without any cache."""
+"""The cluster as watches show it, without a request per object; and a cluster without a cache."""
 
 import threading
 from collections import defaultdict
@@ -31,19 +31,19 @@ from autoscaler.transport import UNOBSERVED, Observer
 
 _CLOSE_SECONDS = 1.0
 _MOST_POD_NAMESPACES = 8
-"""Above this number one watch covers the pods of all namespaces, and drops unneeded pods."""
+"""Above this number, one watch covers the pods of all namespaces, and drops unneeded pods."""
 
 ABSENT_SECONDS = 5.0
-"""After this time without `attend` the process counts as suspended, in seconds."""
+"""After this time without `attend`, in seconds, the process counts as suspended."""
 
 LISTED_WITHIN_SECONDS = 10.0
-"""How long after such a time syncs wait for the new lists; later those that fail delay none."""
+"""How long after a suspension syncs wait for the new lists; later failing lists delay no sync."""
 
 _ABSENCE = "absence"
 """The topic of a note."""
 
 _Kind = tuple[str, str]
-"""apiVersion and kind, as a target's reference has them."""
+"""apiVersion and kind of a target's reference."""
 
 
 class WatchedCluster:
@@ -76,14 +76,14 @@ class WatchedCluster:
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
         self._scaled: frozenset[Controlled] = frozenset()
-        """The objects of all targets, whose HPAs are compared with what is decided."""
+        """The objects of all targets; their HPAs are compared with the decisions."""
         self._autoscaler_watches = self._watches_of(
             lambda namespace: AutoscalerCache(namespace, lambda name: name in self._scaled),
             1,
             self._timings.first_refusal_confirmed_after,
         )
         self._asked: dict[str, frozenset[str]] = {}
-        """By namespace, the selectors that were asked for and not in the cache."""
+        """By namespace: the selectors that were requested and not in the cache."""
         self._pod_watches = self._watches_of(
             lambda namespace: PodCache(namespace, self._selectors, self._await_scales),
             _MOST_POD_NAMESPACES,
@@ -92,9 +92,9 @@ class WatchedCluster:
     # -- life ------------------------------------------------------------------------------
 
     def set_targets(self, targets: Sequence[Target]) -> None:
-        """Watch what these targets need, and stop watching what only earlier ones needed.
+        """Watch what these targets need, and nothing else.
 
-        Each watch is on a daemon thread of its own.
+        Each watch is on its own daemon thread.
         """
         wanted: dict[_Kind, set[Key]] = defaultdict(set)
         for target in targets:
@@ -116,11 +116,11 @@ class WatchedCluster:
             self._pod_watches.need(self._pod_namespaces())
 
     def wait_synced(self, deadline: float) -> bool:
-        """Wait until the caches have all that can be watched; False if the deadline comes first."""
+        """Wait until the caches are complete; False if the deadline comes first."""
         return self._wait(deadline, lambda: all(watches.settled for watches in self._scopes()))
 
     def attend(self) -> None:
-        """Note each second that the process runs; after a suspension everything is listed again."""
+        """Note each second that the process runs; after a suspension list everything again."""
         now = clock.steady()
         with self._attending:
             before, self._attended = self._attended, now
@@ -144,13 +144,13 @@ class WatchedCluster:
         return all(watch.distrusted is None for watch in self._watches())
 
     def wait_current(self, deadline: float) -> None:
-        """Wait until a deadline for pending lists; later objects are unavailable."""
+        """Wait until a deadline for pending lists; later, missing objects are unavailable."""
         self.attend()
         self._wait(min(deadline, self._wait_until), self._is_current)
         self.is_current()
 
     def listing_anew(self) -> Callable[[float], None] | None:
-        """Return what waits for the new lists, while there are not all of them."""
+        """Return a function that waits for pending lists; None without any."""
         return None if self.is_current() else self.wait_current
 
     def leads_since(self, namespace: str) -> float | None:
@@ -173,7 +173,7 @@ class WatchedCluster:
             )
 
     def _attend_again(self) -> None:
-        """Attend, if that has begun: whichever thread runs first after a stop must notice it."""
+        """Call `attend`, if that has begun: the first thread after a suspension must notice it."""
         if self._attended is not None:
             self.attend()
 
@@ -192,10 +192,10 @@ class WatchedCluster:
     # -- scales ----------------------------------------------------------------------------
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
-        """Return the scale as the watch shows it; None where it must be read directly.
+        """Return the scale from the cache; None if it must be read directly.
 
-        Unavailable: the object does not exist, the watch is broken for too long, or the other
-        autoscalers are not known yet.
+        Unavailable: the object does not exist, the watch has been broken too long, or the other
+        autoscalers are unknown yet.
         """
         self._attend_again()
         missing = self._autoscalers_missing(namespace)
@@ -205,7 +205,7 @@ class WatchedCluster:
         return watch.stale_reason or watch.cache.cached(namespace, ref.name)
 
     def _autoscalers_missing(self, namespace: str) -> ReadFailure | None:
-        """Return why nothing can be decided before the other autoscalers were listed once."""
+        """Return why nothing may be decided before the other autoscalers were listed once."""
         watch = self._autoscaler_watches.find(namespace)
         if self._closed or watch is None:
             return None
@@ -227,7 +227,7 @@ class WatchedCluster:
         return None if watches is None else watches.find(namespace)
 
     def _synced_scales(self, namespace: str, ref: ScaleTargetRef) -> Reflector[ScaleCache] | None:
-        """Return the watch whose cache has the scale, be it up to date or not."""
+        """Return the watch whose cache has the scale, even if it is not current."""
         watch = self._scale_watch_of(namespace, ref)
         synced = watch is not None and watch.state is WatchState.SYNCED and not self._closed
         return watch if synced else None
@@ -237,8 +237,8 @@ class WatchedCluster:
     ) -> str | UncheckedControl | None:
         """Return the name of a HorizontalPodAutoscaler of the object; None without one.
 
-        While the watch of them is broken, those that existed last count as existing; while it is
-        refused, or its first list is not complete, the answer is Unchecked.
+        While the watch of HPAs is broken, the last known ones count; while it is refused, or its
+        first list is not complete, the answer is Unchecked.
         """
         watches = self._autoscaler_watches
         watch = watches.find(namespace)
@@ -252,7 +252,7 @@ class WatchedCluster:
         )
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
-        """Return the HPA of an object as the watch shows it (`AutoscalerCache.hpa`)."""
+        """Return the HPA of an object from the cache (`AutoscalerCache.hpa`)."""
         watch = self._autoscaler_watches.find(namespace)
         if watch is None or watch.state is not WatchState.SYNCED or watch.stale_reason is not None:
             return None
@@ -281,10 +281,10 @@ class WatchedCluster:
     # -- pods ------------------------------------------------------------------------------
 
     def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | None:
-        """Return the pods as the watch shows them, by name; None where they must be listed.
+        """Return the pods from the cache, by name; None if they must be listed.
 
-        What is asked for the first time is watched from then on.  A watch that has been broken for
-        some seconds is not used: removed pods would count as missing next to fresh metrics.
+        A selector is watched from its first request on. A watch that has been broken for some
+        seconds is not used: removed pods would count as missing next to fresh metrics.
         """
         if self._closed:
             return None
@@ -307,7 +307,7 @@ class WatchedCluster:
     def _watches_of(
         self, create: Callable[[str], CacheT], most: int, refusal_confirmed_after: float = 0.0
     ) -> WatchScopes[CacheT]:
-        """Return the watches of a resource, whose cache ``create`` makes for a namespace or ALL."""
+        """Return the watches of a resource; ``create`` makes the cache of a namespace or ALL."""
 
         def watch(namespace: str, changed: Changed[CacheT]) -> Reflector[CacheT]:
             cache = create(namespace)
@@ -333,7 +333,7 @@ class WatchedCluster:
                 watch.relist()
 
     def _watch_scales(self, kind: _Kind, *, more: bool) -> None:
-        """Watch one kind; ``more`` says that there are objects that were not wanted before."""
+        """Watch one kind; ``more`` means that new objects are wanted."""
         watches = self._scale_watches.get(kind)
         if watches is None:
             watches = self._watches_of(partial(self._scale_cache, kind), 1)
@@ -380,7 +380,7 @@ class WatchedCluster:
         return {namespace: frozenset(selectors) for namespace, selectors in wanted.items()}
 
     def _await_scales(self, deadline: float) -> None:
-        """Wait for the scales, whose selectors say which pods are wanted."""
+        """Wait for the scales, whose selectors determine the wanted pods."""
         self._wait(
             deadline,
             lambda: all(watches.settled for watches in list(self._scale_watches.values())),
@@ -392,7 +392,7 @@ class WatchedCluster:
 
 
 class UncachedCluster:
-    """A `sync.ports.Cluster` for plans: nothing is cached but ``others``, and nothing written."""
+    """A `sync.ports.Cluster` for plans: only ``others`` are cached, and nothing is written."""
 
     def __init__(
         self, api: Api, others: ListedAutoscalers | None = None, observer: Observer = UNOBSERVED
@@ -402,22 +402,22 @@ class UncachedCluster:
         self.list_pods = partial(list_pods, api)
 
     def leads_since(self, _: str) -> float:
-        """Return that a plan is made as by the leader."""
+        """Return the beginning of time: a plan is made as if by the leader."""
         return NEVER
 
     def cached_scale(self, *_: object) -> None:
-        """Return nothing."""
+        """Return None: nothing is cached."""
 
     cached_pods = listing_anew = cached_scale
 
     def cached_controller(
         self, namespace: str, ref: ScaleTargetRef
     ) -> str | UncheckedControl | None:
-        """Return who controls an object, as it was listed."""
+        """Return who controls an object, from the list."""
         return None if self._others is None else self._others.controller(namespace, ref)
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:  # noqa: ARG002 - the port's
-        """Return the HPA of an object, as it was listed."""
+        """Return the HPA of an object, from the list."""
         return None if self._others is None else self._others.hpa(namespace, ref)
 
     def read_scale(

@@ -1,4 +1,4 @@
-"""Answers of a server: received, split and parsed within limits, each, and all of them together."""
+"""Answers of servers: received, split and parsed within limits for each and for all together."""
 
 import json
 import re
@@ -20,17 +20,18 @@ _SMALL_BYTES = MIB // 4
 """A body of up to this size is received without a reservation."""
 _SMALL_PARSED, _MOST_OF_AN_ERROR = MIB, 4 * MIB
 _KEPT_PART = 2
-"""What is kept of an answer takes at most this part of what parsing it took."""
+"""The memory of a parsed answer that is kept, as a part of the memory for parsing it."""
 _EARLIER_SECONDS, _EARLIER_PART = 0.5, 0.2
-"""How long before a request's end, also as a part of it, the wait for memory does, to say so."""
+"""How long before a request's end, in seconds and as a part of it, the wait for memory ends, so
+that the message names it."""
 _POLL_SECONDS = 0.02
-"""How soon a waiting thread notices that bytes were given back."""
+"""How soon a waiting thread notices that memory was released, in seconds."""
 
-# An upper bound in bytes on what json.loads makes of each: CPython 3.11 to 3.13.
+# Upper bounds in bytes of what json.loads creates for each: CPython 3.11 to 3.13.
 _OF_A_LIST, _OF_AN_OBJECT, _OF_A_PAIR, _OF_AN_ELEMENT = 88, 120, 100, 64
 _OF_A_BYTE = _OF_AN_OBJECT + 2 * 4
-# One character makes all others of its string as wide as it is: from U+0100 on 2 bytes, from
-# U+10000 on 4.  First as they begin in UTF-8, then as escapes.
+# One wide character widens all characters of its string: from U+0100 on 2 bytes each, from U+10000
+# on 4. First their start bytes in UTF-8, then as escapes.
 _WIDE, _WIDEST = re.compile(rb"[\xc4-\xff]"), re.compile(rb"[\xf0-\xff]")
 _WIDE_ESCAPE, _WIDEST_ESCAPE = re.compile(rb"\\u(?!00)"), re.compile(rb"\\u[dD][89abAB]")
 
@@ -40,7 +41,7 @@ class BodyTooLargeError(Exception):
 
 
 class UnexpectedEncoding(Exception):  # noqa: N818 - as above
-    """The body has a content encoding that was not asked for; it was not received."""
+    """The body has a content encoding that was not requested; it was not received."""
 
 
 class LineTooLong(urllib3.exceptions.HTTPError):
@@ -52,14 +53,14 @@ class DocumentTooLargeError(Exception):
 
 
 class NoMemory(Exception):  # noqa: N818 - what happened
-    """There was no memory for an answer in time; the message is a sentence."""
+    """No memory became available for an answer in time; the message is a sentence."""
 
 
 # -- a body ----------------------------------------------------------------------------------------
 
 
 def check_encoding(response: urllib3.BaseHTTPResponse, asked_for: str = "") -> None:
-    """Close and raise UnexpectedEncoding for one not asked for: a bomb may grow thousandfold."""
+    """Close and raise UnexpectedEncoding for an encoding that was not requested (a bomb)."""
     encoding = response.headers.get("Content-Encoding", "").strip()
     if encoding.lower() not in {"", "identity", asked_for}:
         response.close()
@@ -76,10 +77,10 @@ def read_body(
     encoding: str = "",
     on_size: Callable[[int], None] = lambda _: None,
 ) -> bytes:
-    """Return the whole body, decompressed if it has the ``encoding`` that was asked for.
+    """Return the whole body, decompressed if it has the requested ``encoding``.
 
-    ``until`` is by `clock.monotonic`.  ``on_size`` is called with the bytes received so far, and
-    may raise.  Raises TooLarge, UnexpectedEncoding, and what urllib3 does.
+    ``until`` is by `clock.monotonic`. ``on_size`` is called with the number of bytes received so
+    far, and may raise. Raises TooLarge, UnexpectedEncoding, and the exceptions of urllib3.
     """
     check_encoding(response, encoding)
     chunks: list[bytes] = []
@@ -98,7 +99,7 @@ def read_body(
 def chunks_of(
     response: urllib3.BaseHTTPResponse, until: float, most_bytes: int, *, decode: bool
 ) -> Iterator[bytes]:
-    """Yield a body as it arrives, decompressed if ``decode`` says so; raises as `read_body`."""
+    """Yield a body as it arrives, decompressed if ``decode`` is set; raises as `read_body`."""
     size = 0
     # read1 returns what has arrived; read would wait for a whole chunk of a slow body.
     while chunk := response.read1(_CHUNK_BYTES, decode_content=decode):
@@ -111,7 +112,7 @@ def chunks_of(
 
 
 def lines_of(chunks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
-    """Yield the lines of a body without their ends, the last one too; raises LineTooLong."""
+    """Yield the lines of a body without line ends, including the last; raises LineTooLong."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -129,8 +130,8 @@ def lines_of(chunks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
 
 
 def parse(body: bytes, most: int) -> object:
-    """Return a parsed JSON body; raises TooMuch beyond ``most`` bytes, or as json.loads."""
-    # A short body cannot take that much.
+    """Return a parsed JSON body; raises TooMuch above ``most`` bytes, or as json.loads."""
+    # A short body cannot exceed it.
     if len(body) * _OF_A_BYTE > most:
         _check_memory(memory_of(body), most)
     document: object = json.loads(body)
@@ -138,7 +139,7 @@ def parse(body: bytes, most: int) -> object:
 
 
 def error_object(body: bytes) -> dict[str, object]:
-    """Return the JSON object that tells an error in a sentence or two; empty for anything else."""
+    """Return the JSON object of an error answer; empty if the body is anything else."""
     with suppress(DocumentTooLargeError, ValueError, RecursionError):
         document = parse(body, _MOST_OF_AN_ERROR)
         return document if isinstance(document, dict) else {}
@@ -171,20 +172,20 @@ def memory_of(body: bytes) -> int:
 
 
 class Reservation:
-    """Bytes of a budget, until they are given back."""
+    """Bytes of a budget, until they are released."""
 
     def __init__(self, size: int, returned: "deque[int]") -> None:
         self.size = size
         self._returned = returned
 
     def shrink(self, size: int = 0) -> None:
-        """Give back all but ``size`` bytes; a second call changes nothing."""
+        """Release all but ``size`` bytes; a second call changes nothing."""
         self._returned.append(max(0, self.size - size))
         self.size = min(self.size, size)
 
 
 class Budget:
-    """Bytes for many threads; more than ``small`` at once leave ``kept_for_small`` to others."""
+    """Bytes for many threads; a reservation above ``small`` leaves ``kept_for_small`` to others."""
 
     def __init__(self, total: int, *, small: int = 0, kept_for_small: int = 0) -> None:
         self.most = total - kept_for_small
@@ -197,7 +198,7 @@ class Budget:
         self._returned: deque[int] = deque()
 
     def reserve(self, size: int, until: float) -> Reservation | None:
-        """Reserve bytes, waiting for them until an instant; None if there were none by then."""
+        """Reserve bytes, wait for them until an instant, and return None if there are too few."""
         limit = self._total if size <= self._small else self.most
         while size <= limit:
             with self._lock:
@@ -226,22 +227,22 @@ class AnswerMemory:
 
 
 def is_success(status: int) -> bool:
-    """Return whether a status of HTTP is one of success."""
+    """Return whether an HTTP status means success."""
     return 200 <= status <= 299
 
 
 class Answer:
-    """A whole answer without our credentials, whose memory is given back when it is freed.
+    """A complete answer without our credentials; its memory is released when it is freed.
 
-    ``until`` is when its request ends, ``seconds`` the time that this had.  It waits for memory
-    until shortly before that.
+    ``until`` is the end of its request, ``seconds`` the time limit of that. It waits for memory
+    until shortly before the end.
     """
 
     def __init__(self, memory: AnswerMemory, until: float, seconds: float) -> None:
         self.status, self.body = 0, b""
         self.headers: Mapping[str, str] = {}
         self.unread: BodyTooLargeError | UnexpectedEncoding | NoMemory | None = None
-        """Why a body is missing."""
+        """Why there is no body."""
         self._memory = memory
         self._until = until
         self._memory_until = until - min(_EARLIER_SECONDS, seconds * _EARLIER_PART)
@@ -259,7 +260,7 @@ class Answer:
     def receive(
         self, response: urllib3.BaseHTTPResponse, redactor: Redactor, *, encoding: str = ""
     ) -> Self:
-        """Read it, in the ``encoding`` that was asked for, and return it; raises RAISED."""
+        """Receive the body in the requested ``encoding`` and return the answer; raises RAISED."""
         self.status, self.headers = response.status, response.headers
         most = self._memory.most_bytes
         try:
@@ -267,7 +268,7 @@ class Answer:
                 response, self._until, most, encoding=encoding, on_size=self._make_room
             )
         except (UnexpectedEncoding, BodyTooLargeError, NoMemory) as error:
-            # With its traceback it would refer to this object.
+            # The traceback would refer to this object.
             self.unread = error.with_traceback(None)
             self._give_back()
             return self
@@ -276,7 +277,7 @@ class Answer:
         return self
 
     def _make_room(self, size: int) -> None:
-        """Reserve all of the largest body, once more bytes have come than a small one has."""
+        """Reserve the maximum as soon as more bytes than in a small answer have arrived."""
         if size > _SMALL_BYTES and self._received is None:
             what = f"an answer of more than {_SMALL_BYTES >> 10} KiB"
             self._received = self._reserve(self._memory.received, self._memory.most_bytes, what)
@@ -290,7 +291,7 @@ class Answer:
         return document
 
     def keep(self, kept: object) -> None:
-        """Keep the memory of what was made of the document until that is freed."""
+        """Keep the memory of a value from the document until that value is freed."""
         if self._parsed is not None:
             self._parsed.shrink(self._parsed.size // _KEPT_PART)
             weakref.finalize(kept, self._parsed.shrink).atexit = False

@@ -14,31 +14,32 @@ from autoscaler.transport.deadline import Deadline, DeadlineExceededError, Stopp
 from autoscaler.transport.retries import GrowingPause
 
 FETCH_SECONDS = 30.0
-"""How long one fetch may take."""
+"""The time limit of one fetch, in seconds."""
 FIRST_SECONDS = 5.0
-"""How long after the start a request waits for the first fetch; later none waits for any."""
+"""How long after the start a request waits for the first fetch; later requests do not wait."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""Between two fetches; after failures the pause grows from one to the other."""
+"""The pause between two fetches; after failures it grows from the first value to the second."""
 _REFUSED_PAUSE = 30.0
-"""At least so long after a fetch a refusal causes another: the token need not be the reason."""
+"""The least time between a fetch and another one because of a refusal, whose cause may not be the
+token."""
 _EARLY_SHARE = 0.2
 _EARLIEST_SECONDS = 300.0
-"""A token is replaced when this share of its time is left, or this many seconds if less."""
+"""A token is replaced when this part of its life is left, or this many seconds if less."""
 _NO_EXPIRY_SECONDS = 300.0
-"""How often a token that does not say when it expires is fetched again."""
+"""How often a token without an expiry is fetched again."""
 _LONGEST_WAIT = 86_400.0
-"""A token that lasts longer, even for ever, is replaced each day; Python cannot wait 292 years."""
+"""A token that lasts longer, or forever, is replaced each day; Python cannot wait 292 years."""
 EXPIRED = "the received token has expired already: is the clock right?"
 
 T = TypeVar("T")
 
 
 class SecretError(Exception):
-    """There is no secret or token that can be used; the message is a sentence without secrets."""
+    """No secret or token can be used; the message is a sentence without secrets."""
 
 
 class SecretFile:
-    """A file with a secret, ``what`` for messages, that is read for each use."""
+    """A file with a secret, which is read for each use; ``what`` names it in messages."""
 
     def __init__(self, what: str, path: Path, *, ascii_only: bool = True) -> None:
         self._what = what
@@ -47,7 +48,7 @@ class SecretFile:
         self._last = ""
 
     def read(self) -> str:
-        """Return the secret, the last one amid a rotation of the file; raises SecretError."""
+        """Return the secret; the last one while the file is being replaced. Raises SecretError."""
         name = f"the {self._what} file {self._path}"
         try:
             secret, fault = read_bytes(self._path, MOST_OF_A_SECRET).decode("utf-8").strip(), ""
@@ -74,24 +75,24 @@ def check_characters(what: str, name: str, secret: str, *, ascii_only: bool = Tr
 
 
 def silence(library: str) -> None:
-    """Keep what a library logs to itself: it may hold what was sent, and words of servers."""
+    """Suppress the log of a library: it may contain requests, and text of servers."""
     logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Token(Generic[T]):
-    """What was fetched."""
+    """A fetched token."""
 
     value: T = field(repr=False)
     seconds: float | None = None
-    """How long it is valid from now on; None if that is not known."""
+    """The seconds of its validity from now on; None if unknown."""
 
 
 class BackgroundToken(Generic[T]):
-    """Keeps a token valid: fetches it at once, again before it expires, and soon after a refusal.
+    """Keeps a token valid: fetches it at once, before it expires, and soon after a refusal.
 
-    ``fetch`` runs on other threads, one at a time, and may raise SecretError.  While it fails, a
-    token that is still valid stays in use.  ``what`` names it in messages.  Thread-safe.
+    ``fetch`` runs on other threads, one at a time, and may raise SecretError. While it fails, a
+    token that is still valid stays in use. ``what`` names the token in messages. Thread-safe.
     """
 
     def __init__(self, what: str, fetch: Callable[[], Token[T]]) -> None:
@@ -113,7 +114,7 @@ class BackgroundToken(Generic[T]):
         return f"BackgroundToken({self._what!r})"
 
     def get(self, seconds: float) -> T:
-        """Return the token, or raise SecretError; only the first is waited for."""
+        """Return the token, or raise SecretError; waits only for the first fetch."""
         until = min(clock.monotonic() + seconds, self._begun + FIRST_SECONDS)
         with self._changed:
             self._changed.wait_for(
@@ -127,13 +128,13 @@ class BackgroundToken(Generic[T]):
             raise SecretError(f"there is no valid {self._what}: {fault}")
 
     def refused(self) -> None:
-        """Note that a server did not accept the token: it is fetched again soon."""
+        """Note that a server refused the token: it is fetched again soon."""
         with self._changed:
             self._refused = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Fetch nothing more; a fetch under way is left to end by itself."""
+        """Fetch no more tokens; a running fetch ends by itself."""
         with self._changed:
             self._closed.set()
             self._changed.notify_all()
@@ -143,7 +144,8 @@ class BackgroundToken(Generic[T]):
         pauses = GrowingPause(_SHORTEST_PAUSE, _LONGEST_PAUSE, jitter=True)
         while not self._closed.is_set():
             token, fault = self._fetched_once()
-            # The vendors' libraries leave cycles of megabytes, and the daemon collects rarely.
+            # The vendors' libraries leave reference cycles of megabytes, and the daemon rarely
+            # collects garbage.
             gc.collect(1)
             with self._changed:
                 self._fetched, self._fault = True, fault
@@ -171,7 +173,7 @@ class BackgroundToken(Generic[T]):
     def _fetched_once(self) -> tuple[Token[T] | None, str]:
         try:
             token = self._deadline.run(FETCH_SECONDS, self._fetch)
-            is_valid = token.seconds is None or token.seconds > 0  # as NaN is not
+            is_valid = token.seconds is None or token.seconds > 0  # NaN fails this test too.
         except SecretError as error:
             return None, str(error)
         except DeadlineExceededError:
@@ -179,7 +181,7 @@ class BackgroundToken(Generic[T]):
         except StoppedError:
             return None, "stopping"
         except BaseException as error:  # noqa: BLE001 - vendors' libraries raise anything
-            # Their texts may hold what was sent.
+            # Their texts may contain what was sent.
             return None, f"fetching it failed ({type(error).__name__})"
         return (token, "") if is_valid else (None, EXPIRED)
 

@@ -1,4 +1,4 @@
-"""A limit on the time of a whole exchange, whatever part of it is slow."""
+"""Limits the duration of a whole exchange, no matter which part of it is slow."""
 
 import math
 import socket
@@ -18,7 +18,7 @@ from autoscaler import clock
 
 
 class RequestSocket:
-    """The socket of one request until `clock.monotonic` says so, for another thread to cut."""
+    """The socket of one request until a `clock.monotonic`, for another thread to close."""
 
     def __init__(self, until: float = math.inf, connects: "Deadline | None" = None) -> None:
         self.until = until
@@ -29,7 +29,7 @@ class RequestSocket:
 
     @contextmanager
     def followed(self) -> Iterator[None]:
-        """Follow the requests that this thread sends in the block."""
+        """Track the requests that this thread sends in the block."""
         _current.request = self
         try:
             yield
@@ -37,20 +37,20 @@ class RequestSocket:
             _current.request = None
 
     def use(self, sock: socket.socket | None) -> None:
-        """Set the socket that is used; None once others may use it."""
+        """Set the socket in use; None when other requests may use it."""
         with self._lock:
             self._socket = sock
             if self.is_cut:
                 self._shut_down()
 
     def cut(self) -> None:
-        """End the request at once, or when it gets a socket."""
+        """End the request at once, or as soon as it has a socket."""
         with self._lock:
             self.is_cut = True
             self._shut_down()
 
     def _shut_down(self) -> None:
-        # TLS inside the TLS of a proxy is not a socket, but has one.
+        # TLS within a proxy's TLS is not a socket, but has one.
         sock = getattr(self._socket, "socket", self._socket)
         if sock is not None:
             with suppress(OSError):
@@ -60,7 +60,7 @@ class RequestSocket:
 
 class _ThreadDeadline(threading.local):
     request: RequestSocket | None = None
-    """The deadline of the call of this thread."""
+    """The deadline of this thread's call."""
 
 
 _current = _ThreadDeadline()
@@ -81,23 +81,23 @@ class _CuttableConnection(HTTPConnection):
         _set_socket(self.sock)
 
     def _connect(self) -> None:
-        """Make a connection; one that is not waited for any more is closed."""
+        """Connect; a connection that no request waits for is closed."""
         super().connect()
         if _current.request is not None and _current.request.is_cut:
             self.close()
 
     def request(self, *args: Any, **named: Any) -> None:
-        _set_socket(self.sock)  # the deadline of an earlier request, if any
+        _set_socket(self.sock)  # The deadline of an earlier request, if any.
         super().request(*args, **named)
 
     def _tunnel(self) -> None:
-        _set_socket(self.sock)  # a proxy answers first
+        _set_socket(self.sock)  # A proxy answers first.
         super()._tunnel()
 
 
 class _CuttablePool(HTTPConnectionPool):
     def _put_conn(self, conn: Any) -> None:
-        _set_socket(None)  # from now on another request may use it
+        _set_socket(None)  # From now on another request may use it.
         super()._put_conn(conn)
 
 
@@ -108,7 +108,7 @@ def _cuttable(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
 
 
 def cuttable(pools: Mapping[str, type[HTTPConnectionPool]]) -> dict[str, type[HTTPConnectionPool]]:
-    """Return pool classes for urllib3's PoolManager as these, whose sockets can be cut."""
+    """Return variants of these classes for urllib3's PoolManager; their sockets can be cut."""
     return {scheme: _cuttable(pool) for scheme, pool in pools.items()}  # type: ignore[arg-type] # a class has a hash
 
 
@@ -119,28 +119,28 @@ POOLS = cuttable(pool_classes_by_scheme)
 T = TypeVar("T")
 
 GRACE_SECONDS = 0.05
-"""How long after a socket's time-out, whose error says what was slow, an exchange is cut."""
+"""How long after a socket's timeout, whose error says what was slow, an exchange is cut."""
 _SLICE_SECONDS = 0.2
 """How soon a stop is noticed."""
 _IDLE_SECONDS = 0.5
-"""How long a thread waits for more work: starting one for each request would double its cost."""
+"""How long an idle thread waits for work: a new thread for each request would double the cost."""
 
 
 class DeadlineExceededError(HTTPError):
-    """The work did not end in time; its thread is left to end by itself."""
+    """The work did not end in time; its thread ends by itself."""
 
 
 class StoppedError(Exception):
-    """The stop was set while the work was awaited; its thread is left to end by itself."""
+    """The stop was set while the work was awaited; its thread ends by itself."""
 
 
 class Deadline:
-    """Runs work on other threads, one task at a time on each, and waits no longer than told.
+    """Runs work on other threads, one task at a time on each, and waits only for a limited time.
 
-    No time-out of a socket covers the resolver, a header that arrives byte by byte, or an endless
-    `100 Continue`.  When a caller stops waiting the socket of its request is cut, which does not
-    end what reads files, or is in another library.  At most ``most_threads`` exist at once,
-    abandoned ones included.  Once ``stop`` is set, no caller waits.
+    No timeout of a socket limits the resolver, a header that arrives byte by byte, or an endless
+    `100 Continue`. When a caller stops waiting, the socket of its request is cut; this does not end
+    work on files or in another library. There are at most ``most_threads`` threads, including
+    abandoned ones. After ``stop`` is set, no caller waits.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Deadline:
         self._lock = threading.Lock()
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._idle = 0
-        """The threads that wait for a task, and for which none is on its way."""
+        """The idle threads that no task has been assigned to."""
 
     def run(self, seconds: float, work: Callable[[], T]) -> T:
         """Return or raise what the work does; Expired after ``seconds``, Stopped after the stop."""
@@ -163,7 +163,7 @@ class Deadline:
         request = RequestSocket()
         try:
             self._begin(partial(_carry_out, work, outcome, request))
-        except BaseException:  # such as a shortage of threads
+        except BaseException:  # Such as a lack of threads.
             self._free.release()
             raise
         result, error = None, None
@@ -179,7 +179,7 @@ class Deadline:
             raise
         finally:
             # A raised exception refers to this frame; a reference back would be a cycle, which
-            # keeps the answer until a garbage collection.
+            # keeps the answer in memory until a garbage collection.
             del outcome, error
         return cast("T", result)
 
@@ -200,10 +200,10 @@ class Deadline:
                     if self._idle:
                         self._idle -= 1
                         return
-                continue  # a task is on its way
+                continue  # A task has been assigned.
             task()
             del task
-            # In this order there are never too many threads.
+            # This order never creates too many threads.
             with self._lock:
                 self._idle += 1
             self._free.release()
@@ -232,10 +232,10 @@ def _carry_out(
 
 
 class RequestDeadline:
-    """Carries requests out on the threads that ask, and cuts their sockets when the time is over.
+    """Sends requests on the calling threads, and cuts their sockets after the deadline.
 
-    It costs less than a `Deadline`, for work that waits for nothing but connections of `cuttable`
-    pools; each is made by one of ``most_threads`` others, which may be left to end by itself.
+    It is cheaper than a `Deadline`, for work that waits only for connections of `cuttable` pools;
+    one of ``most_threads`` other threads creates each connection, and may be abandoned.
     """
 
     def __init__(self, most_threads: int, *, name: str) -> None:
@@ -244,10 +244,10 @@ class RequestDeadline:
         self._changed = threading.Condition(threading.Lock())
         self._requests: set[RequestSocket] = set()
         self._looks_at: float | None = None
-        """When the thread that cuts looks for what is over; None while there is no such thread."""
+        """When the cutting thread looks for expired requests; None without such a thread."""
 
     def run(self, seconds: float, work: Callable[[], T]) -> T:
-        """Return what the work returns, or raise what it raises; raises Expired after seconds."""
+        """Return or raise what the work does; raises Expired after ``seconds``."""
         request = RequestSocket(clock.monotonic() + seconds, self._connects)
         self._add(request)
         try:
@@ -262,7 +262,7 @@ class RequestDeadline:
         finally:
             with self._changed:
                 self._requests.discard(request)
-        # Here it has no context: what the cut made of the request is not why it ended.
+        # Without the context: the error that the cut caused is not the reason.
         raise DeadlineExceededError
 
     def _add(self, request: RequestSocket) -> None:
@@ -275,7 +275,7 @@ class RequestDeadline:
             self._requests.add(request)
 
     def _cut(self) -> None:
-        """Cut what is over, until nothing was to be watched for a moment."""
+        """Cut expired requests, until there is nothing to watch for a moment."""
         with self._changed:
             idle = False
             while self._requests or not idle:

@@ -1,6 +1,6 @@
-"""What urllib3, requests or the system raised for a request -> what went wrong.
+"""Classifies the exceptions of urllib3, requests and the system for a request.
 
-The texts of those exceptions are not repeated: they hold URLs, headers and credentials.
+The texts of these exceptions are not used: they contain URLs, headers and credentials.
 """
 
 import http.client
@@ -19,11 +19,11 @@ from autoscaler.transport.deadline import DeadlineExceededError
 from autoscaler.transport.redaction import without_secrets
 
 RAISED = (exceptions.HTTPError, ValueError, OSError, RuntimeError)
-"""What a client raises for a request that fails, or that it cannot send (too few threads)."""
+"""Exceptions of a client for a request that fails or cannot be sent (too few threads)."""
 
 
 class Kind(Enum):
-    """What went wrong."""
+    """The kind of error."""
 
     PROXY = "the proxy was not reached, or did not let the request through"
     CONNECT_TIMEOUT = "no connection was accepted in time"
@@ -48,14 +48,14 @@ class NetworkError:
 
     kind: Kind
     reason: str
-    """The words of the system or of TLS; for NOT_SENT the name of the exception's type."""
+    """The text of the system or of TLS; for NOT_SENT the name of the exception's type."""
     connected: bool
-    """Whether there was a connection, so that the server may have got the request."""
+    """Whether there was a connection, so that the server may have received the request."""
     cause: BaseException
-    """What was raised first, as far as it is known."""
+    """The original exception, if known."""
 
 
-# In this order: some are subclasses of others.
+# In this order, since some are subclasses of others.
 _KINDS: tuple[tuple[tuple[type[BaseException], ...], Kind], ...] = (
     ((ssl.SSLCertVerificationError,), Kind.UNTRUSTED),
     ((ssl.SSLEOFError, ssl.SSLZeroReturnError), Kind.TLS_CLOSED),
@@ -63,7 +63,7 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], Kind], ...] = (
     ((socket.gaierror,), Kind.NAME),
     ((exceptions.ReadTimeoutError, TimeoutError, DeadlineExceededError), Kind.TIMEOUT),
     ((ConnectionRefusedError,), Kind.REFUSED),
-    # ClosedPoolError: we closed the idle connections meanwhile, because of new certificates.
+    # ClosedPoolError: the idle connections were closed because of new certificates.
     ((http.client.RemoteDisconnected, exceptions.ClosedPoolError), Kind.CLOSED),
     ((ConnectionResetError, BrokenPipeError, ConnectionAbortedError), Kind.RESET),
     ((http.client.IncompleteRead, exceptions.IncompleteRead), Kind.BROKEN_OFF),
@@ -72,15 +72,15 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], Kind], ...] = (
     ((exceptions.ProtocolError,), Kind.BROKEN_OFF),
 )
 ABSENT = frozenset({Kind.NAME, Kind.REFUSED})
-"""What says that nothing is there."""
+"""The kinds that mean that no server is there."""
 
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})\b")
 
 
 def proxy_url(proxy: str) -> str:
-    """Return the URL of a proxy, whose scheme may be left out; raises ValueError with a sentence.
+    """Return the URL of a proxy, whose scheme is optional; raises ValueError with a sentence.
 
-    A URL that is not valid is not quoted: it may hold a password.
+    An invalid URL is not quoted: it may contain a password.
     """
     right = "right is http:// or https://, a host and maybe a port"
     url = proxy if "://" in proxy else f"http://{proxy}"
@@ -96,7 +96,7 @@ def proxy_url(proxy: str) -> str:
 
 
 def network_error(error: Exception) -> NetworkError:
-    """Return what went wrong; ``error`` is one of RAISED."""
+    """Return the classified error; ``error`` is one of RAISED."""
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, exceptions.ProxyError):
@@ -104,10 +104,10 @@ def network_error(error: Exception) -> NetworkError:
         if _is_connect_timeout(cause):
             reason = "no connection in time"
             return NetworkError(Kind.CONNECT_TIMEOUT, reason, connected=False, cause=cause)
-    # An error of the system that no client wrapped did not come from the network.
+    # A system error that no client wrapped did not come from the network.
     wrapped = causes[1:] if isinstance(error, OSError) and error.errno else causes
     connected = not any(isinstance(cause, exceptions.NewConnectionError) for cause in causes)
-    # The innermost cause says most: the outer ones only wrap it.
+    # The innermost cause is the most specific: the outer ones only wrap it.
     for cause in reversed(wrapped):
         kind = _kind_of(cause)
         if kind is not None:
@@ -119,7 +119,7 @@ def _kind_of(cause: BaseException) -> Kind | None:
     for types, kind in _KINDS:
         if isinstance(cause, types):
             return kind
-    if type(cause) is exceptions.TimeoutError:  # its subclasses are others' errors
+    if type(cause) is exceptions.TimeoutError:  # Its subclasses are other errors.
         return Kind.TIMEOUT
     return Kind.SYSTEM if isinstance(cause, OSError) and cause.errno else None
 
@@ -148,14 +148,14 @@ def _proxy_reason(causes: list[BaseException]) -> str:
 
 
 def _is_connect_timeout(cause: BaseException) -> bool:
-    # NewConnectionError, for a refusal or an unknown name, is a subclass all the same.
+    # NewConnectionError (refused, unknown name) is a subclass too.
     return isinstance(cause, exceptions.ConnectTimeoutError) and not isinstance(
         cause, exceptions.NewConnectionError
     )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and what it wraps, outermost first."""
+    """Yield an exception and the exceptions that it wraps, outermost first."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
@@ -164,6 +164,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(cause))
         yield cause
-        # azure-core keeps what it wrapped in a place of its own.
+        # azure-core keeps the wrapped exception in another attribute.
         wrapped = [getattr(cause, name, None) for name in ("reason", "inner_exception")]
         waiting += [*wrapped, *cause.args, cause.__cause__, cause.__context__]

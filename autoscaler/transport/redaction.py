@@ -1,4 +1,4 @@
-"""Hides our credentials in what a server sends, and in URLs."""
+"""Redacts our credentials in texts of servers, and in URLs."""
 
 import base64
 import html
@@ -14,25 +14,25 @@ from autoscaler.core.text import printable
 
 _HIDDEN = "<hidden>"
 _REMEMBERED = 3
-"""How many values of a header that were used last: an answer may repeat one just replaced."""
+"""How many recent values of a header are redacted: an answer may repeat one just replaced."""
 _AUTHORIZATION = "authorization"
 _SCHEMES = ("bearer ", "basic ")
 _LONG = 16
-"""No name, label or number equals a secret of this length by chance."""
+"""Secrets of this length or more are redacted anywhere: no name or number equals one by chance."""
 _SHORTEST_DERIVED = 6
-"""A shorter encoded form would blank out innocent words."""
+"""A shorter encoded form would hide unrelated words."""
 _PIECE = 12
-"""This many consecutive characters of a secret are hidden, whatever the rest is."""
+"""This many consecutive characters of a secret are redacted, even without the rest."""
 _MOST_LOOKED_THROUGH = 1 << 14
 """The longest text that is searched, in characters."""
 _LONGEST_IN_PIECES = 1 << 16
-"""The characters of a secret whose pieces are known; no server takes a header of that length."""
-# Blanks, and what is not seen, as it is or as JSON, Go and `printable` write it.
+"""The characters of a secret that are searched in pieces; no server accepts a longer header."""
+# Spaces and invisible characters, as they are or as JSON, Go and `printable` write them.
 _BETWEEN = re.compile(
     r"[\s\x00-\x20\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]"
     r"|\\[nrt]|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}"
 )
-# As Go's html/template and encoding/json, and Java's Gson, write them; Python's html has others.
+# As Go's html/template and encoding/json, and Java's Gson, write them; Python's html differs.
 _GO_HTML = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "+": "&#43;"}
 )
@@ -41,16 +41,16 @@ _GSON = _GO_JSON | str.maketrans({"'": "\\u0027", "=": "\\u003d"})
 
 
 class Redaction:
-    """Replaces secrets by a placeholder, in every form in which they may come back.
+    """Replaces secrets by a placeholder, in every form in which a server may repeat them.
 
-    Plain, in base64, escaped for a URL, a form, HTML or JSON, or in several of these with JSON
-    last.  To be applied before a text is cut; of a short secret a half is not found any more.
+    These are plain, base64, escaped for a URL, a form, HTML or JSON, or several of these with JSON
+    last. Must be applied before a text is cut: half of a short secret is not found.
     """
 
     def __init__(
         self, secrets: Iterable[str] = (), *, shortest: int = 1, other: "Redaction | None" = None
     ) -> None:
-        """Hide secrets of ``shortest`` characters or more, and the pieces that ``other`` hides."""
+        """Redact secrets of ``shortest`` or more characters, and the pieces of ``other``."""
         chosen = {secret for secret in secrets if len(secret) >= shortest}
         self._secrets = frozenset(chosen)
         self._other = other
@@ -69,7 +69,7 @@ class Redaction:
         return text
 
     def pieces(self, text: str) -> str:
-        """Return the start of a text without 12 characters of a secret, blanks between or not."""
+        """Return the start of a text without 12 characters of a secret, ignoring spaces."""
         text = text[:_MOST_LOOKED_THROUGH]
         left, places = _without_blanks(text)
         hidden: list[tuple[int, int]] = []
@@ -92,7 +92,7 @@ class Redaction:
 
     @cached_property
     def _known_pieces(self) -> frozenset[str]:
-        """All pieces of 12 characters; made when a text is long enough to hold one."""
+        """Return all pieces of 12 characters; computed when a text may contain one."""
         new = self._secrets
         if self._other is not None:
             new -= self._other._secrets  # noqa: SLF001 - its own class
@@ -112,7 +112,7 @@ class Redaction:
 
 
 class Redactor:
-    """Hides credentials in headers of a client's last requests, and fixed secrets; thread-safe."""
+    """Redacts credentials in headers of recent requests, and fixed secrets. Thread-safe."""
 
     def __init__(self, fixed: Iterable[str] = ()) -> None:
         self._fixed = tuple(fixed)
@@ -126,7 +126,7 @@ class Redactor:
         return "Redactor(...)"
 
     def remember(self, value: str | None, header: str = _AUTHORIZATION) -> None:
-        """Hide a header's value, a credential, from now on; called before it is sent."""
+        """Redact the value of a header, a credential, from now on; called before it is sent."""
         name = header.lower()
         with self._lock:
             if value is None or value in self._recent[name]:
@@ -137,7 +137,7 @@ class Redactor:
             self._in_data = Redaction(own, shortest=_LONG)
 
     def also(self, *secrets: str) -> "Redactor":
-        """Return one for a single request that hides these as well, as it would credentials."""
+        """Return a Redactor for a single request that also redacts these, as credentials."""
         with self._lock:
             own, beside = (*secrets, *self._remembered()), self._in_texts
         redactor = Redactor(self._fixed)
@@ -146,7 +146,7 @@ class Redactor:
         return redactor
 
     def _remembered(self) -> list[str]:
-        """Return the secrets of the headers that were used last."""
+        """Return the secrets of the most recent headers."""
         secrets: list[str] = []
         for name, values in self._recent.items():
             for value in values:
@@ -160,11 +160,11 @@ class Redactor:
         return printable(self._in_texts.pieces(self._in_texts.text(text)), limit)
 
     def error_body(self, body: bytes) -> bytes:
-        """Return a body that becomes nothing but a message, without any secret."""
+        """Return a body that is only used for a message, without any secret."""
         return self._in_texts.body(body)
 
     def data(self, body: bytes) -> bytes:
-        """Return data without credentials of 16 characters and more: others may name a workload."""
+        """Return data without credentials of 16 or more characters: shorter ones may be names."""
         return self._in_data.body(body)
 
 
@@ -173,7 +173,7 @@ def without_secrets(url: str) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError:  # it quotes the URL
+    except ValueError:  # The exception quotes the URL.
         return ""
     shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     return shown.rstrip("/") if parts.netloc else shown
@@ -194,7 +194,7 @@ def credentials_of(authorization: str) -> tuple[str, ...]:
 
 
 def _without_blanks(text: str) -> tuple[str, list[int]]:
-    """Return a text without blanks and unseen characters, and where each of the rest was."""
+    """Return a text without spaces and invisible characters, and the positions of the rest."""
     places: list[int] = []
     begin = 0
     for blank in _BETWEEN.finditer(text):
@@ -233,7 +233,7 @@ def _json(form: str) -> set[str]:
 
 
 def _base64(secret: str) -> set[str]:
-    """Return a secret's base64, alone and as far as it is the same at any place of a text."""
+    """Return a secret's base64, alone and the part that is the same at any position in a text."""
     raw = secret.encode(errors="replace")
     forms = {base64.b64encode(raw).decode()}
     for before in range(3):

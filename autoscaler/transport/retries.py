@@ -1,4 +1,4 @@
-"""When a request is repeated, and how long the pauses between are."""
+"""When a request is retried, and the pauses between retries."""
 
 import random
 import re
@@ -21,19 +21,19 @@ from autoscaler import clock
 
 _TOO_MANY_REQUESTS = 429
 _HOLD_SECONDS = 1.0
-"""How long a 429 without Retry-After holds all requests back."""
+"""How long a 429 without Retry-After delays all requests, in seconds."""
 _LONGEST_HOLD_SECONDS = 30.0
-"""How long any 429 does; after that a request finds out whether it is still meant."""
+"""The longest such delay, in seconds; after that a request tests whether the 429 still applies."""
 _SHORTEST_TRY_SECONDS = 0.25
-"""With less time left a try would only fail as too slow."""
+"""With less time left, a try would only time out."""
 FOR_A_COMMAND = 1.0
-"""How many seconds a command, which somebody waits for, tries a server that is not there."""
+"""How many seconds an interactive command tries a server that does not answer."""
 _BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
 _MOST_DOUBLINGS = 16
 
 
 class FailureKind(Enum):
-    """The kinds of failure that are not all treated alike."""
+    """The kinds of failure that are handled differently."""
 
     OTHER = "any other"
     CUT_SHORT = "the deadline left less time than a request usually gets"
@@ -47,16 +47,16 @@ class FailureKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestFailure:
-    """A request without an answer that can be used."""
+    """A request without a usable answer."""
 
     message: str
-    """A sentence for the operator, the same as long as the cause is, so that it can be folded."""
+    """A sentence for the operator; the same for the same cause, so that repeats can be merged."""
     status: int = 0
-    """The HTTP status; 0 where no answer came."""
+    """The HTTP status; 0 without an answer."""
     transient: bool = False
-    """Whether the same request may succeed a little later."""
+    """Whether the same request may succeed shortly after."""
     retry_after: float | None = None
-    """The least seconds to wait before the next try, as the server asked."""
+    """The least seconds before the next try, as requested by the server."""
     kind: FailureKind = FailureKind.OTHER
 
 
@@ -67,10 +67,10 @@ F = TypeVar("F", bound=RequestFailure)
 class Retrier(Generic[F]):
     """Repeats transient failures of the requests to one server, never past their deadlines.
 
-    At most ``most_tries`` times, if not None; Retry-After is obeyed.  With ``holds_all`` a 429
-    holds back all requests, for 30 s at most.  Once ``stop`` is set a call tries nothing, and may
-    return ``stopped``.  A server that was absent for ``absent_seconds``, over all calls, is tried
-    once in each.  ``on_retry`` gets the message of a failure before the next try.
+    At most ``most_tries`` times, if not None; Retry-After is respected. With ``holds_all`` a 429
+    delays all requests, for at most 30 s. After ``stop`` is set a call makes no try, and may return
+    ``stopped``. A server that has not answered for ``absent_seconds``, over all calls, gets one try
+    per call. ``on_retry`` receives the message of a failure before the next try.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Retrier(Generic[F]):
 
     @property
     def is_held(self) -> bool:
-        """Whether a 429 holds requests back now."""
+        """Whether a 429 delays requests now."""
         return self._held_until > clock.monotonic()
 
     def call(self, once: Callable[[], T | F], deadline: float) -> T | F:
-        """Return the answer, or the last failure that was not cut short by the deadline."""
+        """Return the answer, or the last failure that the deadline did not cut short."""
         last: T | F = self._stopped
         tries = 0
 
@@ -134,7 +134,7 @@ class Retrier(Generic[F]):
             )
 
         # No closure here may refer to an outcome: tenacity keeps closures in a reference cycle, and
-        # a large answer would keep its memory until the next garbage collection.
+        # a large answer would stay in memory until the next garbage collection.
         retrying = Retrying(
             retry=retry_if_result(_is_transient),
             wait=_pause,
@@ -145,7 +145,7 @@ class Retrier(Generic[F]):
         return retrying(attempt)
 
     def hold_back(self, outcome: object) -> None:
-        """Hold back all requests after a 429; any other outcome changes nothing."""
+        """Delay all requests after a 429; other outcomes change nothing."""
         if not self._holds_all or not isinstance(outcome, RequestFailure):
             return
         if outcome.status == _TOO_MANY_REQUESTS:
@@ -155,7 +155,7 @@ class Retrier(Generic[F]):
 
 
 class GrowingPause:
-    """Pauses in seconds that double up to ``longest``; ``jitter`` takes up to a half of each."""
+    """Pauses in seconds that double up to ``longest``; ``jitter`` subtracts up to half of each."""
 
     def __init__(self, first: float, longest: float, *, jitter: bool = False) -> None:
         self._first = first
@@ -170,12 +170,12 @@ class GrowingPause:
         return pause * random.uniform(0.5, 1.0) if self._jitter else pause  # noqa: S311 - no secret
 
     def reset(self) -> None:
-        """Begin with the first pause again."""
+        """Start again with the first pause."""
         self._doublings = 0
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that Retry-After asks for in a form of RFC 9110 10.2.3, else None."""
+    """Return the seconds of a Retry-After header (RFC 9110 10.2.3), else None."""
     value = headers.get("Retry-After", "").strip()
     if re.fullmatch(r"[0-9]{1,9}", value):
         return float(value)
