@@ -99,17 +99,17 @@ class Record:
 
     def of(self, namespace: str, case: Case) -> list[tuple[float, int]]:
         """Return the counts of a target, each with its seconds since the begin."""
-        seen = self.counts.of(namespace, case.name)
+        seen = self.counts.changes(namespace, case.name)
         return [(round(at - self.begin, 1), count) for at, count in seen]
 
     def before(self, namespace: str, case: Case) -> list[int]:
         """Return the counts before the load was lowered."""
-        seen = self.counts.of(namespace, case.name)
+        seen = self.counts.changes(namespace, case.name)
         return [count for at, count in seen if at < self.lowered]
 
     def last(self, namespace: str, case: Case) -> int:
         """Return the last count."""
-        return self.counts.of(namespace, case.name)[-1][1]
+        return self.counts.changes(namespace, case.name)[-1][1]
 
 
 Act = tuple[float, Callable[[], object]]
@@ -155,7 +155,9 @@ def _wait_up(counts: Counts) -> None:
     rising = [("away", RISING_AWAY), ("away-killed", RISING_AWAY), ("exporters", RISING_EXPORTER)]
 
     def risen() -> bool:
-        return all(counts.of(namespace, case.name)[-1][1] > REPLICAS for namespace, case in rising)
+        return all(
+            counts.changes(namespace, case.name)[-1][1] > REPLICAS for namespace, case in rising
+        )
 
     with suppress(NotInTimeError):
         wait_until("the loads that rise are followed", risen, timeout=_UP_SECONDS)

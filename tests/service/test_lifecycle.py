@@ -53,7 +53,7 @@ def test_from_start_to_end(manager: NotifySocket, world: World) -> None:
         manager.wait_for("RELOADING", 2)
         assert "refused" in manager.wait_for("READY", 3)["STATUS"]
 
-        fed = manager.said("WATCHDOG")
+        fed = manager.count("WATCHDOG")
         manager.wait_for("WATCHDOG", fed + 2)
         assert daemon.stop() == 0
     # What it said last may still be unread when it is gone.
@@ -97,10 +97,10 @@ def test_the_watchdog_starves_while_syncs_hang(manager: NotifySocket, world: Wor
             fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 32768)
             manager.wait_for("READY")
             _wait_for_silence(manager)
-            fed = manager.said("WATCHDOG")
+            fed = manager.count("WATCHDOG")
             wait_until(
                 "the watchdog is fed",
-                lambda: os.read(log, 65536) and manager.said("WATCHDOG") > fed,
+                lambda: os.read(log, 65536) and manager.count("WATCHDOG") > fed,
             )
         finally:
             daemon.kill()
@@ -111,7 +111,7 @@ def _wait_for_silence(manager: NotifySocket) -> None:
     seconds = 2.5
 
     def silent() -> bool:
-        before = manager.said("WATCHDOG")
+        before = manager.count("WATCHDOG")
         try:
             manager.wait_for("WATCHDOG", before + 1, timeout=seconds)
         except AssertionError:

@@ -121,4 +121,4 @@ def test_the_watchdog_is_fed_where_it_watches_us(
         notifier.watchdog()
         notifier.stopping()
         manager.wait_for("STOPPING")
-    assert manager.said("WATCHDOG") == (0 if seconds is None else 1)
+    assert manager.count("WATCHDOG") == (0 if seconds is None else 1)

@@ -49,12 +49,12 @@ class Tab:
         self.received = 0
         """The bytes of all answers as they came over the wire, heads included."""
         page.set_default_timeout(_LONGEST_MILLISECONDS)
-        page.on("console", self._said)
+        page.on("console", self._take_message)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requested.append(request.url))
         page.on("requestfinished", self._finished)
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _take_message(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
             self.complaints.append(f"{message.text} ({message.location.get('url')})")
 

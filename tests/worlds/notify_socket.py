@@ -23,17 +23,17 @@ class NotifySocket(Background):
         """The variable by which a daemon finds the socket."""
         return {"NOTIFY_SOCKET": self._name}
 
-    def said(self, key: str) -> int:
+    def count(self, key: str) -> int:
         """Return how many messages so far assign the key."""
         return sum(key in message for message in self.messages)
 
     def wait_for(self, key: str, count: int = 1, timeout: float = 60.0) -> Message:
         """Wait for the n-th message that assigns a key."""
 
-        def found() -> list[Message]:
+        def matching() -> list[Message]:
             return [message for message in self.messages if key in message][count - 1 : count]
 
-        return wait_until(f"message {count} with {key}", found, timeout=timeout)[0]
+        return wait_until(f"message {count} with {key}", matching, timeout=timeout)[0]
 
     def __exit__(self, *_: object) -> None:
         # A shutdown ends the reader's wait; a datagram socket then reads as empty.

@@ -109,7 +109,7 @@ class MemoryRecord(DirectoryRecord):
 
     def standings(self) -> Mapping[str, LastState]:
         found: dict[str, LastState] = {}
-        for change in self._of(None):
+        for change in self._changes_of(None):
             key, before = change.target, found.pop(change.target, None)
             if Mark.REMOVED not in change.marks:
                 goes_on = before is not None and before.state == change.state
@@ -117,19 +117,19 @@ class MemoryRecord(DirectoryRecord):
         return found
 
     def change_at(self, target: str, at: float) -> Change | None:
-        own = self._of([target])
+        own = self._changes_of([target])
         index = bisect_right(own, at, key=_TIME)
         return own[index - 1] if index else None
 
     def change_after(self, change: Change) -> Change | None:
-        later = (element for element in self._of([change.target]) if element.id > change.id)
+        later = (element for element in self._changes_of([change.target]) if element.id > change.id)
         return next(later, None)
 
     def last_count_change(self, target: str, until: float) -> Change | None:
         counts = Mark.WRITTEN | Mark.FOREIGN
         own = [
             element
-            for element in self._of([target])
+            for element in self._changes_of([target])
             if element.time <= until and element.marks & counts
         ]
         return own[-1] if own else None
@@ -145,7 +145,7 @@ class MemoryRecord(DirectoryRecord):
     ) -> Sequence[Change]:
         within = [
             element
-            for element in self._of(targets)
+            for element in self._changes_of(targets)
             if begin <= element.time < end and (before is None or element.id < before)
         ]
         return within[::-1][:limit]
@@ -173,5 +173,5 @@ class MemoryRecord(DirectoryRecord):
         """Return whether a lapse began after an instant, and until another one."""
         return any(after < element.begin <= until for element in self._lapses.get(target, ()))
 
-    def _of(self, targets: Collection[str] | None) -> list[Change]:
+    def _changes_of(self, targets: Collection[str] | None) -> list[Change]:
         return [change for change in self._changes if targets is None or change.target in targets]

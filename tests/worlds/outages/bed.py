@@ -33,7 +33,7 @@ class Counts(Background):
         self._seen = defaultdict[tuple[str, str], list[tuple[float, int]]](list)
         self._cluster = cluster
 
-    def of(self, namespace: str, name: str) -> list[tuple[float, int]]:
+    def changes(self, namespace: str, name: str) -> list[tuple[float, int]]:
         return self._seen[namespace, name]
 
     def _run(self) -> None:
@@ -46,7 +46,7 @@ class Counts(Background):
 
     def _take(self, deployment: Mapping[str, Any]) -> None:
         metadata, count = deployment["metadata"], deployment["spec"]["replicas"]
-        known = self.of(metadata["namespace"], metadata["name"])
+        known = self.changes(metadata["namespace"], metadata["name"])
         if not known or known[-1][1] != count:
             known.append((clock.monotonic(), count))
 
@@ -181,5 +181,5 @@ def _lines(
             for number in range(int((end - begin) / step)):
                 instant = begin + number * step
                 yield sample_line("up", own, 1.0, instant)
-                for name, labels, value in exporter.at(instant):
+                for name, labels, value in exporter.samples(instant):
                     yield sample_line(name, {**labels, **own}, value, instant)

@@ -56,7 +56,7 @@ class LoadExporter(Exporter):
                 if queue is None or ("queue", queue) in key[1]:
                     self._gauges[key] = value * factor
 
-    def at(self, instant: float) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    def samples(self, instant: float) -> Iterator[tuple[str, Mapping[str, str], float]]:
         """Yield what its series are at an instant of the wall clock."""
         with self._loads:
             for (name, labels), (base, rate) in self._counters.items():
@@ -65,6 +65,6 @@ class LoadExporter(Exporter):
                 yield name, dict(labels), value
 
     def page(self) -> bytes:
-        for name, labels, value in self.at(clock.wall()):
+        for name, labels, value in self.samples(clock.wall()):
             self.set(name, labels, value)
         return super().page()

@@ -99,15 +99,15 @@ def story(folder: Path) -> Fleet:
     return _fleet(
         folder,
         _queue(),
-        _of("web", 12, _web, "requests", "100", maxReplicas=40),
-        _of("checkout", 6, _steady(640), "requests", "50", maxReplicas=8),
-        _of("mailer", 4, _failing, "mails", "20"),
-        _of("reports", 5, _paused, "jobs", "5", maxReplicas=12),
-        _of("search", 2, _steady(310), "requests", "200", schedules=[shift]),
-        _of("thumbnails", 1, _until(3600, 8, 0), "jobs", "10", idle=idle),
-        _of("payments", 5, _steady(390), "requests", "80"),
-        _of("invoices", 3, _failing, "jobs", "10", fallback={"replicas": 6}),
-        _of("legacy", 3, lambda *_: controlled, "requests", "90"),
+        _workload("web", 12, _web, "requests", "100", maxReplicas=40),
+        _workload("checkout", 6, _steady(640), "requests", "50", maxReplicas=8),
+        _workload("mailer", 4, _failing, "mails", "20"),
+        _workload("reports", 5, _paused, "jobs", "5", maxReplicas=12),
+        _workload("search", 2, _steady(310), "requests", "200", schedules=[shift]),
+        _workload("thumbnails", 1, _until(3600, 8, 0), "jobs", "10", idle=idle),
+        _workload("payments", 5, _steady(390), "requests", "80"),
+        _workload("invoices", 3, _failing, "jobs", "10", fallback={"replicas": 6}),
+        _workload("legacy", 3, lambda *_: controlled, "requests", "90"),
     )
 
 
@@ -129,14 +129,16 @@ def regions(folder: Path) -> Fleet:
         workload
         for place, share in (("eu", 1.0), ("us", 0.7), ("ap", 0.4))
         for workload in (
-            _of("web", 12, _shared(_web, share), "requests", "100", maxReplicas=40, cluster=place),
-            _of(
+            _workload(
+                "web", 12, _shared(_web, share), "requests", "100", maxReplicas=40, cluster=place
+            ),
+            _workload(
                 "checkout", 6, _steady(640 * share), "requests", "50", maxReplicas=8, cluster=place
             ),
-            _of("payments", 5, _steady(390 * share), "requests", "80", cluster=place),
+            _workload("payments", 5, _steady(390 * share), "requests", "80", cluster=place),
         )
     ]
-    workloads.insert(-1, _of("mailer", 4, _failing, "mails", "20", cluster="ap"))
+    workloads.insert(-1, _workload("mailer", 4, _failing, "mails", "20", cluster="ap"))
     made = _fleet(folder, *workloads, clusters=[leader.cluster for leader in leaders])
     return replace(made, leaders=leaders)
 
@@ -161,10 +163,10 @@ def moving(folder: Path) -> Fleet:
     fleet = _fleet(
         folder,
         _queue(),
-        _of("payments", 5, _steady(390), "requests", "80"),
-        _of("web", 12, _web, "requests", "100", maxReplicas=40),
+        _workload("payments", 5, _steady(390), "requests", "80"),
+        _workload("web", 12, _web, "requests", "100", maxReplicas=40),
         *(
-            _of(name, 5, _waves, "requests", "40", mode="shadow", maxReplicas=20)
+            _workload(name, 5, _waves, "requests", "40", mode="shadow", maxReplicas=20)
             for name in ("accounts", "carts", "emails", "feeds", "images", "ledger", "quotes")
         ),
     )
@@ -270,7 +272,7 @@ def _config(folder: Path, entries: list[Document], clusters: Sequence[str] = ())
     return load(file).model_copy(update={"path": Path("/etc/autoscaler/autoscaler.yaml")})
 
 
-def _of(
+def _workload(
     name: str, replicas: int, play: Play, metric: str, average: str, **more: object
 ) -> _Workload:
     rules = {"minReplicas": 1, "maxReplicas": 20} | more
@@ -282,7 +284,7 @@ def _queue() -> _Workload:
         "scaleUp": {"policies": [{"type": "Pods", "value": 3, "periodSeconds": 60}]},
         "scaleDown": {"stabilizationWindowSeconds": 600},
     }
-    return _of("order-worker", 3, _orders, "messages", "30", behavior=rules)
+    return _workload("order-worker", 3, _orders, "messages", "30", behavior=rules)
 
 
 # -- what happens to them ------------------------------------------------------------------------
