@@ -115,7 +115,7 @@ def saturated(name: str = "saturated") -> SyncResult:
     return replace(result, decision=replace(result.decision, saturation=lasting))
 
 
-EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
+EMPTY = Gap(GapKind.EMPTY, "no series")
 FAILED = Gap(GapKind.ERROR, "no answer")
 ASLEEP = Extensions(idle=Idle(0, 60.0))
 FALLBACK = Extensions(fallback=Fallback(6, 1))

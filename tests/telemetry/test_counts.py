@@ -13,7 +13,7 @@ def value_of(metrics: Metrics, name: str, **labels: str) -> float:
     return series_of(metrics, name)[tuple(sorted(labels.items()))]
 
 
-def test_a_whole_sync_is_counted_as_it_was() -> None:
+def test_a_sync_counts_its_decisions_writes_and_targets() -> None:
     """Of three targets one could not be read and one was scaled; the reporter fits the port."""
     metrics = Metrics(Health())
     world = Memory(
@@ -34,7 +34,7 @@ def test_a_whole_sync_is_counted_as_it_was() -> None:
     assert value_of(metrics, "autoscaler_targets", outcome="ok") == 2
 
 
-def test_how_punctual_syncs_are_is_counted() -> None:
+def test_lags_and_failures_of_syncs_are_counted_from_zero() -> None:
     """Lags go into a histogram; skipped and failed syncs are counted from zero."""
     metrics = Metrics(Health())
     names = ("syncs_skipped", "syncs_failed", "faults", "clock_steps")
@@ -52,7 +52,7 @@ def test_how_punctual_syncs_are_is_counted() -> None:
     assert value_of(metrics, "autoscaler_decisions_total", outcome="failed") == 2
 
 
-def test_a_reload_is_dated_and_a_failed_one_leaves_the_date_of_the_last_success() -> None:
+def test_a_failed_reload_keeps_the_time_of_the_last_success() -> None:
     """The configuration that the daemon started with counts as read at the start."""
     metrics = Metrics(Health())
     attempt = "autoscaler_reload_last_attempt_timestamp_seconds"
@@ -68,7 +68,7 @@ def test_a_reload_is_dated_and_a_failed_one_leaves_the_date_of_the_last_success(
     assert value_of(metrics, "autoscaler_reloads_total", outcome="succeeded") == 1
 
 
-def test_leadership_is_shown_only_by_a_candidate() -> None:
+def test_only_a_candidate_has_series_of_leadership() -> None:
     """Without an election there is no series; a transition is a change, not a renewal."""
     metrics = Metrics(Health())
     assert series_of(metrics, "autoscaler_leader") == {}
@@ -78,7 +78,7 @@ def test_leadership_is_shown_only_by_a_candidate() -> None:
     assert value_of(metrics, "autoscaler_leadership_transitions_total") == 2
 
 
-def test_of_several_clusters_each_has_its_own_series() -> None:
+def test_each_cluster_has_its_own_series_until_it_is_removed() -> None:
     """Of one that a reload takes away nothing is left, nor comes back by a late answer."""
     metrics = Metrics(Health(), clusters={"eu", "us"})
     instruments = metrics.instruments
@@ -99,7 +99,7 @@ def test_of_several_clusters_each_has_its_own_series() -> None:
         assert {dict(labels)["cluster"] for labels in series_of(metrics, name)} == {"us"}
 
 
-def test_the_rest_of_the_service_is_counted_from_zero() -> None:
+def test_errors_events_and_breakers_are_counted_from_zero() -> None:
     """Errors of the store, Events by outcome, breakers, and notes of what cannot be watched."""
     metrics = Metrics(Health())
     assert value_of(metrics, "autoscaler_store_errors_total") == 0
@@ -121,13 +121,13 @@ def test_the_rest_of_the_service_is_counted_from_zero() -> None:
     }
 
 
-def test_health_is_among_the_metrics() -> None:
+def test_metrics_show_the_health_of_each_component() -> None:
     """Each component that was told of has a series, and the whole is live and ready or not."""
     health = Health()
     metrics = Metrics(health)
     assert value_of(metrics, "autoscaler_live") == 1
     assert value_of(metrics, "autoscaler_ready") == 0
-    health.report(Component.STATE, ok=False, message="the disk is full")
+    health.report(Component.STATE, ok=False, message="full")
     health.report(Component.CACHES, ok=True, message="synced")
     assert value_of(metrics, "autoscaler_component_ok", component="state") == 0
     assert value_of(metrics, "autoscaler_component_ok", component="caches") == 1
@@ -136,7 +136,7 @@ def test_health_is_among_the_metrics() -> None:
     assert value_of(metrics, "autoscaler_live") == 0
 
 
-def test_the_process_is_measured_and_nothing_has_a_time_of_creation() -> None:
+def test_memory_and_descriptors_are_measured_without_times_of_creation() -> None:
     """Memory and file descriptors are there under their usual names; no series is doubled."""
     families = families_of(Metrics(Health()))
     assert families["process_resident_memory_bytes"].samples[0].value > 1e6

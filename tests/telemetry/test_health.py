@@ -1,10 +1,12 @@
-"""Whether the daemon lives and is ready, told by the parts and read by a probe."""
+"""Liveness and readiness of the daemon, as its parts report them and a probe reads them."""
 
 from dataclasses import dataclass
 
 import pytest
 
+from autoscaler.rendering.answers import ComponentState
 from autoscaler.telemetry.health import REQUIRED, Component, Health, part_of
+from tests.narrowing import assert_parts
 
 
 @dataclass
@@ -32,33 +34,42 @@ def health(times: Times) -> Health:
     return Health(times.monotonic, times.wall)
 
 
-def test_it_lives_while_every_sync_ends_within_three_periods(times: Times, health: Health) -> None:
-    """The end of the third period is still in time, a moment later one sync counts as hung."""
+def component_of(health: Health, name: str) -> ComponentState:
+    """Return the state of one component."""
+    return next(state for state in health.components() if state.name == name)
+
+
+def make_well(health: Health) -> None:
+    """Let everything that is required be well."""
+    for name in REQUIRED:
+        health.report(name, ok=True, message="well")
+
+
+def test_a_sync_that_takes_longer_than_three_periods_hangs(times: Times, health: Health) -> None:
+    """The end of the third period is still in time."""
     health.expect({"15+0": 15.0, "15+1": 15.0, "60+0": 60.0})
     times.seconds += 45.0
     assert health.stalled() is None
     health.sync_completed("15+0")
     times.seconds += 0.5
-    assert health.stalled() == "a sync that is due every 15 s has not ended for 46 s"
+    assert_parts(health.stalled(), "15 s", "46 s")
     health.sync_completed("15+1")
     assert health.stalled() is None
 
 
-def test_one_sync_that_hangs_is_seen_beside_others_that_turn(times: Times, health: Health) -> None:
-    """The others of the same period do not hide it, and two are told of as two."""
+def test_syncs_that_hang_are_seen_beside_one_that_completes(times: Times, health: Health) -> None:
+    """The one of the same period does not hide them, and both count."""
     health.expect({"15+0": 15.0, "15+1": 15.0, "15+2": 15.0})
     for _ in range(4):
         times.seconds += 15.0
         health.sync_completed("15+2")
-    assert health.stalled() == (
-        "a sync that is due every 15 s has not ended for 60 s, nor did 1 others in time"
-    )
+    assert_parts(health.stalled(), "15 s", "60 s", "1 others")
 
 
-def test_a_reload_forgets_syncs_that_are_gone_and_gives_new_ones_their_time(
+def test_a_reload_forgets_removed_syncs_and_gives_new_ones_their_time(
     times: Times, health: Health
 ) -> None:
-    """What went on keeps its age; a late word of a sync that is gone changes nothing."""
+    """A sync that stays keeps its age; a late report of a removed one changes nothing."""
     health.expect({"15+0": 15.0, "15+1": 15.0})
     times.seconds += 40.0
     health.expect({"15+1": 15.0, "5+0": 5.0})
@@ -66,11 +77,11 @@ def test_a_reload_forgets_syncs_that_are_gone_and_gives_new_ones_their_time(
     assert health.stalled() is None
     times.seconds += 10.0
     health.sync_completed("5+0")
-    assert health.stalled() == "a sync that is due every 15 s has not ended for 50 s"
+    assert_parts(health.stalled(), "15 s", "50 s")
 
 
-def test_the_time_of_a_reload_is_left_out(times: Times, health: Health) -> None:
-    """Syncs that wait for each other do not hang, and one that hung before it hangs on after it."""
+def test_the_time_of_a_reload_does_not_count(times: Times, health: Health) -> None:
+    """Syncs that wait for each other do not hang; one that hung before still hangs afterwards."""
     health.expect({"15+0": 15.0, "5+0": 5.0})
     times.seconds += 14.0
     with health.suspended():
@@ -84,20 +95,20 @@ def test_the_time_of_a_reload_is_left_out(times: Times, health: Health) -> None:
             health.sync_completed("5+0")
     assert health.stalled() is None
     times.seconds += 1.5
-    assert health.stalled() == "a sync that is due every 15 s has not ended for 46 s"
+    assert_parts(health.stalled(), "15 s", "46 s")
 
 
-def test_before_anything_is_expected_it_lives_and_is_not_ready(health: Health) -> None:
-    """A daemon that starts is not killed for it, and nobody relies on it yet."""
+def test_a_daemon_that_starts_is_live_and_not_ready(health: Health) -> None:
+    """It is not killed for it, and nobody relies on it yet."""
     assert health.stalled() is None
     assert not health.ready
-    assert [
-        (component.name, component.ok, component.message) for component in health.components()
-    ] == [(name, False, "not heard of yet") for name in REQUIRED]
+    assert [(state.name, state.ok) for state in health.components()] == [
+        (name, False) for name in REQUIRED
+    ]
 
 
-def test_it_is_ready_when_all_that_is_required_is_well(health: Health) -> None:
-    """What only informs may be broken: the state, a reload, the lead of another process."""
+def test_only_required_components_decide_on_readiness(health: Health) -> None:
+    """The state, a reload and the lead of another process only inform."""
     for name in REQUIRED:
         assert not health.ready
         health.report(name, ok=True, message="well")
@@ -106,93 +117,65 @@ def test_it_is_ready_when_all_that_is_required_is_well(health: Health) -> None:
         health.report(name, ok=False, message="broken")
     assert health.ready
     assert [component.name for component in health.components()] == list(Component)
-    health.report(Component.CACHES, ok=False, message="the pods are listed anew")
+    health.report(Component.CACHES, ok=False, message="listing")
     assert not health.ready
 
 
-def test_since_is_when_it_became_so_and_not_when_it_was_last_told(
-    times: Times, health: Health
-) -> None:
-    """Another message of the same state keeps the time, a change of state moves it."""
-    health.report(Component.STATE, ok=False, message="the disk is full")
+def test_the_time_of_a_state_is_that_of_its_last_change(times: Times, health: Health) -> None:
+    """Another message of the same state keeps the time."""
     begun = times.wall()
-    times.seconds += 5.0
-    health.report(Component.STATE, ok=False, message="the file is gone")
-    (state,) = [component for component in health.components() if component.name == Component.STATE]
-    assert (state.message, state.since) == ("the file is gone", begun)
-    health.report(Component.STATE, ok=True, message="kept")
-    (state,) = [component for component in health.components() if component.name == Component.STATE]
-    assert (state.ok, state.since) == (True, begun + 5.0)
+    for ok, message, since in ((False, "full", 0.0), (False, "gone", 0.0), (True, "kept", 10.0)):
+        health.report(Component.STATE, ok=ok, message=message)
+        state = component_of(health, Component.STATE)
+        assert (state.ok, state.message, state.since) == (ok, message, begun + since)
+        times.seconds += 5.0
 
 
-def test_one_failing_request_among_others_is_no_problem_of_the_server(
+def test_a_server_is_down_once_it_has_not_answered_for_a_minute(
     times: Times, health: Health
 ) -> None:
-    """A failure counts once nothing was answered for a minute, and an answer ends it at once."""
-
-    def prometheus() -> tuple[bool, str]:
-        return next(
-            (component.ok, component.message)
-            for component in health.components()
-            if component.name == Component.PROMETHEUS
-        )
-
-    health.request_ended(Component.PROMETHEUS, "does not answer")
-    assert prometheus() == (False, "does not answer")
-    health.request_ended(Component.PROMETHEUS)
-    assert prometheus() == (True, "answers")
-    times.seconds += 59.0
-    health.request_ended(Component.PROMETHEUS, "answers only HTTP 503")
-    assert prometheus() == (True, "answers")
-    times.seconds += 1.0
-    health.request_ended(Component.PROMETHEUS, "answers only HTTP 503")
-    assert prometheus() == (False, "answers only HTTP 503")
-    health.request_ended(Component.PROMETHEUS)
-    assert prometheus() == (True, "answers")
+    """One failure among others says nothing, and an answer ends an outage at once."""
+    away, steps = "HTTP 503", list[tuple[float, str | None, bool]]()
+    steps += [(0.0, "silent", False), (0.0, None, True), (59.0, away, True), (1.0, away, False)]
+    for seconds, problem, ok in [*steps, (0.0, None, True)]:
+        times.seconds += seconds
+        health.request_ended(Component.PROMETHEUS, problem)
+        state = component_of(health, Component.PROMETHEUS)
+        assert (state.ok, state.message) == (ok, problem if not ok else "answers")
 
 
-def test_each_server_that_a_target_asks_is_a_component_of_its_own(health: Health) -> None:
-    """One that is away leaves the daemon ready; one that nobody asks any more is forgotten."""
-    for name in REQUIRED:
-        health.report(name, ok=True, message="well")
+def test_each_server_that_a_target_queries_is_a_component(health: Health) -> None:
+    """One that is down leaves the daemon ready; one that no target queries is forgotten."""
+    make_well(health)
     health.expect_servers({"", "thanos", "mimir"})
 
-    def servers() -> dict[str, tuple[bool, str]]:
+    def servers() -> dict[str, bool]:
         components = health.components()
-        return {
-            str(component.name): (component.ok, component.message)
-            for component in components
-            if "prom" in component.name
-        }
+        return {state.name: state.ok for state in components if "prom" in state.name}
 
-    new = (False, "not heard of yet")
-    assert servers() == {
-        "prometheus": (True, "well"),
-        "prometheus/mimir": new,
-        "prometheus/thanos": new,
-    }
-    mimir = part_of(Component.PROMETHEUS, "mimir")
-    assert health.request_ended(mimir, "does not answer") == 0.0
-    health.request_ended(part_of(Component.PROMETHEUS, "thanos"))
-    assert servers()[mimir] == (False, "does not answer")
-    assert servers()["prometheus/thanos"] == (True, "answers")
+    mimir, thanos = (part_of(Component.PROMETHEUS, name) for name in ("mimir", "thanos"))
+    assert servers() == {"prometheus": True, mimir: False, thanos: False}
+    unheard = component_of(health, mimir).message
+    assert health.request_ended(mimir, "silent") == 0.0
+    health.request_ended(thanos)
+    assert component_of(health, mimir).message == "silent"
+    assert servers() == {"prometheus": True, mimir: False, thanos: True}
     assert health.ready
     health.expect_servers({""})
-    assert health.request_ended(mimir, "does not answer") is None
+    assert health.request_ended(mimir, "silent") is None
     assert list(servers()) == ["prometheus"]
     health.expect_servers({"", "mimir"})
-    assert servers()[mimir] == new
+    assert component_of(health, mimir).message == unheard
 
 
-def test_the_default_server_is_no_obstacle_where_no_target_asks_it(health: Health) -> None:
-    """All that is asked is elsewhere; once it is asked, it counts again."""
-    for name in REQUIRED:
-        if name is not Component.PROMETHEUS:
-            health.report(name, ok=True, message="well")
+def test_the_default_server_is_not_required_if_no_target_queries_it(health: Health) -> None:
+    """Once a target queries it, it counts again."""
+    make_well(health)
+    health.report(Component.PROMETHEUS, ok=False, message="silent")
     ready = [health.ready]
     health.expect_servers({"mimir"})
     ready.append(health.ready)
     health.expect_servers({"", "mimir"})
-    health.request_ended(Component.PROMETHEUS, "does not answer")
+    health.request_ended(Component.PROMETHEUS, "silent")
     ready.append(health.ready)
     assert ready == [False, True, False]

@@ -24,7 +24,7 @@ ODD = 'a "quoted" \\ back\\nslash\nnew line, {braces} = ütf-8 \U0001f600 #'
 
 
 @pytest.mark.parametrize("accept", FORMATS)
-def test_every_label_value_gets_through(accept: str) -> None:
+def test_label_values_are_escaped(accept: str) -> None:
     """Quotes, backslashes and any letter are read back as they were, a line break as a blank."""
     odd = external(average("30"), ODD, LabelSelector((("queue", 'or"ders\\'),)))
     metrics = metrics_of(result_of(target_of("web", odd)))
@@ -46,7 +46,7 @@ def test_the_format_is_the_one_that_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("accept", FORMATS)
-def test_openmetrics_ends_once(accept: str) -> None:
+def test_openmetrics_has_one_end_mark(accept: str) -> None:
     """The end mark is the last line of OpenMetrics, with targets and without; text has none."""
     metrics = metrics_of(result_of(target_of()))
     for per_target in (True, False):

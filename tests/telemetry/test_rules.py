@@ -30,7 +30,7 @@ def test_promtool_accepts_the_rules(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["alerts", "hpa-metrics"])
-def test_the_rules_come_to_what_they_should(name: str) -> None:
+def test_the_rules_fire_as_their_timelines_say(name: str) -> None:
     """The timelines come out as written there; others' alerts on HPAs are among them."""
     timelines = Path(__file__).with_name(f"{name}.test.yaml")
     command = [required_program("promtool"), "test", "rules", str(timelines)]
@@ -38,7 +38,7 @@ def test_the_rules_come_to_what_they_should(name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def asked(server: PrometheusServer, path: str, **parameters: str) -> Any:
+def api_data(server: PrometheusServer, path: str, **parameters: str) -> Any:
     """Return what the server's API answers; an error of it fails the test."""
     url = f"{server.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
     with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 - our own server
@@ -48,7 +48,7 @@ def asked(server: PrometheusServer, path: str, **parameters: str) -> Any:
     return document["data"]
 
 
-def test_a_real_prometheus_scrapes_the_page_and_evaluates_all_of_it(
+def test_a_real_prometheus_scrapes_the_page_and_evaluates_each_rule(
     start_prometheus: StartPrometheus,
 ) -> None:
     """It takes every sample; no alert's expression fails; each query of the dashboard has data."""
@@ -67,15 +67,15 @@ def test_a_real_prometheus_scrapes_the_page_and_evaluates_all_of_it(
             return [
                 where
                 for where, expression in dashboard_expressions().items()
-                if not asked(server, "query", query=expression)["result"]
+                if not api_data(server, "query", query=expression)["result"]
             ]
 
         eventually(empty, lambda found: found == [])
         for expression in alert_expressions().values():
-            asked(server, "query", query=expression)
+            api_data(server, "query", query=expression)
 
         def evaluated() -> list[dict[str, Any]]:
-            groups = asked(server, "rules")["groups"]
+            groups = api_data(server, "rules")["groups"]
             found = [rule for group in groups for rule in group["rules"]]
             return found if all(rule["health"] != "unknown" for rule in found) else []
 

@@ -17,6 +17,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.spec import MetricSpec, ResourceMetric
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
 from autoscaler.core.writes import (
     AcceptedWrite,
     SkippedWrite,
@@ -56,20 +57,24 @@ from tests.telemetry.results import (
 )
 
 QUEUE, JOBS = external(average("30")), external(average("45"), "jobs")
+HITS = of_object(value("10"))
 DAY = Schedule("day", "0 8 * * *", "0 18 * * *", "UTC", 5, 8)
 CONTESTED = History(contention=Contention(3, 0, (NOW - 30, NOW - 20, NOW - 10)))
 _UNTIL = "_until_timestamp_seconds"
 
 
-def shown(metrics: Metrics, name: str, accept: str = "") -> dict[str, float]:
+def series_by_labels(metrics: Metrics, name: str, accept: str = "") -> dict[str, float]:
     """Return a series of a target, by the values of its labels in the order of their names."""
     series = series_of(metrics, f"autoscaler_target_{name}", accept)
     return {", ".join(value for _, value in labels): text for labels, text in series.items()}
 
 
-Shown = dict[str, dict[str, Any]]
-TOLD: dict[str, tuple[SyncResult, Shown]] = {
-    "proposals of 7 and 2: stabilized at 7, and 6 is what may be written now": (
+Series = dict[str, dict[str, Any]]
+SATURATED_IN_SHADOW = replace(saturated(), decision=replace(saturated().decision, shadow=True))
+"""Another autoscaler sets its count, so no alert fires for what a bound of ours would do."""
+
+CASES: dict[str, tuple[SyncResult, Series]] = {
+    "stabilized-at-7-and-limited-to-6": (
         result_of(target_of("web", QUEUE, JOBS), values(210), values(90)),
         {
             "current_replicas": {"": 3},
@@ -81,7 +86,7 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
             "limited": {"ScaleUpLimit": 1},
         },
     ),
-    "nothing holds it back": (
+    "ok": (
         result_of(target_of()),
         {
             "outcome": {"ok, ": 1},
@@ -90,19 +95,19 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
             **{f"{name}{_UNTIL}": {} for name in ("limited", "stabilized", "held")},
         },
     ),
-    "a window holds it": (
+    "stabilizing": (
         result_of(target_of(), values(30)),
         {f"stabilized{_UNTIL}": {"": pytest.approx(NOW + 300)}, f"limited{_UNTIL}": {}},
     ),
-    "a policy holds it": (
+    "limited": (
         rate_limited(),
         {f"limited{_UNTIL}": {"": NOW + 15}, f"stabilized{_UNTIL}": {}},
     ),
-    "others undo our writes": (
+    "contested": (
         result_of(target_of(), values(600), history=CONTESTED),
         {f"held{_UNTIL}": {"": NOW - 10 + 600}, "outcome": {"blocked, ReplicasContested": 1}},
     ),
-    "the conditions are the HPA's": (
+    "blocked": (
         result_of(target_of(), EMPTY),
         {
             "condition": {"AbleToScale": 1, "ScalingActive": 0},
@@ -110,7 +115,7 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
             "last_success_timestamp_seconds": {},
         },
     ),
-    "one metric of two failed": (
+    "partial": (
         result_of(target_of("web", QUEUE, JOBS), EMPTY, values(180)),
         {
             "proposed_replicas": {"jobs, External": 4},
@@ -119,7 +124,7 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
             "outcome": {"partial, FailedGetExternalMetric": 1},
         },
     ),
-    "the scale cannot be read": (
+    "scale-unreadable": (
         result_of(target_of("web", QUEUE, JOBS), scale=ReadFailure("gone")),
         {
             **{f"{name}_replicas": {} for name in ("current", "desired", "stabilized", "proposed")},
@@ -130,28 +135,28 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
             "last_success_timestamp_seconds": {},
         },
     ),
-    "another autoscaler controls it": (
+    "controlled": (
         result_of(target_of(), controller='HorizontalPodAutoscaler "web"'),
         {"outcome": {"ok, ": 1}, "shadow": {"controlled": 1}},
     ),
-    "it is in shadow by its mode, beside another autoscaler": (
+    "shadow-and-controlled": (
         result_of(target_of(extensions=Extensions(mode=Mode.SHADOW)), controller="an HPA"),
         {"shadow": {"mode": 1}},
     ),
-    "metrics that are named alike are told apart, an Object's by its object": (
+    "metrics-of-one-name": (
         result_of(
-            target_of("web", QUEUE, external(average("60")), of_object(value("10"))),
+            target_of("web", QUEUE, external(average("60")), HITS),
             *(values(90), values(90), values(10)),
         ),
         {
             "proposed_replicas": {
                 "queue, External": 3,
                 "queue #2, External": 2,
-                "hits of Ingress front, Object": 3,
+                f"{metric_name(HITS)}, Object": 3,
             }
         },
     ),
-    "one that failed, or takes no part in idle, is neither active nor not": (
+    "activity-unknown": (
         result_of(
             target_of(
                 *("web", QUEUE, JOBS, external(average("30"), "c"), cpu(utilization(50))),
@@ -162,24 +167,24 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
         ),
         {"metric_active": {"queue, External": 1, "jobs, External": 0}},
     ),
-    "the bounds of an open schedule": (
+    "schedule-open": (
         result_of(
             target_of("web", extensions=Extensions(schedules=(DAY,))),
             windows=(OpenWindow(DAY, NOW + 60, "18:00 UTC"),),
         ),
         {"min_replicas": {"": 5}, "max_replicas": {"": 8}},
     ),
-    "the bounds of the target once it is closed": (
+    "schedule-closed": (
         result_of(target_of("web", extensions=Extensions(schedules=(DAY,)))),
         {"min_replicas": {"": 1}, "max_replicas": {"": 20}},
     ),
-    "a pause": (extended()[0], {"paused": {"scaleDown": 1}}),
-    "it is idle": (extended()[1], {"idle": {"": 1}, "metric_active": {"queue, External": 0}}),
-    "a fallback": (
+    "paused": (extended()[0], {"paused": {"scaleDown": 1}}),
+    "idle": (extended()[1], {"idle": {"": 1}, "metric_active": {"queue, External": 0}}),
+    "fallback": (
         extended()[3],
         {"fallback_replicas": {"queue, External": 6}, "proposed_replicas": {}},
     ),
-    "large readings are not kept, what was made of them is": (
+    "large-readings-with-a-fallback": (
         result_of(
             target_of(
                 "web", QUEUE, JOBS, extensions=Extensions(Idle(0, 60.0), fallback=Fallback(6, 1))
@@ -188,17 +193,19 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
         ),
         {"fallback_replicas": {"jobs, External": 6}, "metric_active": {"queue, External": 1}},
     ),
-    "a query holds it": (extended()[4], {"scale_down_held": {"series": 1}}),
+    "held": (extended()[4], {"scale_down_held": {"series": 1}}),
+    "saturated": (saturated(), {"saturated_replicas_missing": {"TooManyReplicas": 3}}),
+    "saturated-in-shadow": (SATURATED_IN_SHADOW, {"saturated_replicas_missing": {}}),
 }
 
 
 @pytest.mark.parametrize("accept", FORMATS)
-@pytest.mark.parametrize("case", TOLD)
-def test_a_decision_has_the_series_of_what_is_so_of_it(case: str, accept: str) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_a_decision_has_series_of_known_values_only(case: str, accept: str) -> None:
     """What is not known, or is not so, has no sample; no zero stands for it."""
-    result, expected = TOLD[case]
+    result, expected = CASES[case]
     metrics = metrics_of(result)
-    assert {name: shown(metrics, name, accept) for name in expected} == expected
+    assert {name: series_by_labels(metrics, name, accept) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -219,7 +226,7 @@ def test_a_decision_has_the_series_of_what_is_so_of_it(case: str, accept: str) -
         ),
     ],
 )
-def test_what_a_metric_measures_stands_beside_what_it_is_held_to(
+def test_a_metric_has_its_measured_value_and_its_target(
     metric: MetricSpec, reading: Reading, kind: str, held_to: float, measured: float
 ) -> None:
     """The values that the decision compared, in base units, the utilization in percent."""
@@ -234,18 +241,7 @@ def test_what_a_metric_measures_stands_beside_what_it_is_held_to(
         assert shown == {"spec": {key: held_to}, "status": {key: pytest.approx(measured)}}
 
 
-def test_a_target_value_that_is_edited_shows_at_once() -> None:
-    """What was measured stays beside it; of another kind of target it would be another unit."""
-    metrics = metrics_of(result_of(target_of("web", external(average("30")))))
-    spec, status = (f"autoscaler_target_{item}_target_metric" for item in ("spec", "status"))
-    metrics.states.set_targets([target_of("web", external(average("60")))])
-    assert list(series_of(metrics, spec).values()) == [60]
-    assert list(series_of(metrics, status).values()) == [30]
-    metrics.states.set_targets([target_of("web", external(value("60")))])
-    assert series_of(metrics, status) == {}
-
-
-def test_success_is_dated_and_survives_a_failure() -> None:
+def test_a_failure_keeps_the_time_of_the_last_success() -> None:
     """A blocked sync and a write that failed leave the time of the last success as it was."""
     target = target_of()
     metrics = metrics_of(result_of(target))
@@ -260,16 +256,14 @@ def test_success_is_dated_and_survives_a_failure() -> None:
 
 def test_changes_by_others_are_counted_from_zero() -> None:
     """The counter is there before the first one, so that the first is an increase."""
-    target = target_of()
-    metrics = metrics_of(result_of(target))
-    assert series_of(metrics, "autoscaler_target_foreign_changes_total") == {(): 0}
-    history = History(contention=Contention(5))
-    metrics.report(result_of(target, history=history))
-    metrics.report(result_of(target, history=history))
-    assert series_of(metrics, "autoscaler_target_foreign_changes_total") == {(): 2}
+    metrics, name = metrics_of(result_of(target_of())), "foreign_changes_total"
+    assert series_by_labels(metrics, name) == {"": 0}
+    for _ in range(2):
+        metrics.report(result_of(target_of(), history=History(contention=Contention(5))))
+    assert series_by_labels(metrics, name) == {"": 2}
 
 
-def test_writes_are_counted_by_what_became_of_them() -> None:
+def test_writes_are_counted_by_direction_and_outcome() -> None:
     """Each outcome and direction is there from the start, at zero."""
     up, down = values(600), values(30)
     scale = Scale(9, 9, "app=web")
@@ -280,19 +274,15 @@ def test_writes_are_counted_by_what_became_of_them() -> None:
         result_of(target_of("d"), up, write=WriteFailure("refused")),
         result_of(target_of("e"), up, write=SkippedWrite(SkippedWriteReason.NOT_LEADING)),
     )
+    counts = {"written": (1, 1), "superseded": (1, 0), "failed": (1, 0), "left_out": (1, 0)}
     assert series_of(metrics, "autoscaler_writes_total") == {
-        (("direction", "up"), ("outcome", "written")): 1,
-        (("direction", "down"), ("outcome", "written")): 1,
-        (("direction", "up"), ("outcome", "superseded")): 1,
-        (("direction", "down"), ("outcome", "superseded")): 0,
-        (("direction", "up"), ("outcome", "failed")): 1,
-        (("direction", "down"), ("outcome", "failed")): 0,
-        (("direction", "up"), ("outcome", "left_out")): 1,
-        (("direction", "down"), ("outcome", "left_out")): 0,
+        (("direction", direction), ("outcome", outcome)): number
+        for outcome, numbers in counts.items()
+        for direction, number in zip(("up", "down"), numbers, strict=True)
     }
 
 
-def test_targets_are_counted_by_outcome_and_those_not_synced_yet_are_among_them() -> None:
+def test_targets_are_counted_by_outcome_before_their_first_sync_too() -> None:
     """The sum is always the number of targets of the configuration."""
     metrics = Metrics(Health())
     targets = [target_of(name) for name in "abcd"]
@@ -307,7 +297,7 @@ def test_targets_are_counted_by_outcome_and_those_not_synced_yet_are_among_them(
     }
 
 
-def test_a_removed_targets_series_disappear_all_of_them() -> None:
+def test_a_removed_target_loses_all_of_its_series() -> None:
     """No line names it any more, not even after a report that comes late."""
     kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
     metrics = metrics_of(kept, removed)
@@ -321,15 +311,27 @@ def test_a_removed_targets_series_disappear_all_of_them() -> None:
     assert b"removed" not in b"".join(metrics.page()[1])
 
 
-def test_an_edited_target_keeps_its_series_unless_its_metrics_are_others() -> None:
-    """Old proposals are never shown under the name of a new metric."""
-    before = result_of(target_of("web"))
-    metrics = metrics_of(before)
-    metrics.states.set_targets([target_of("web", maximum=5)])
-    assert series_of(metrics, "autoscaler_target_current_replicas") == {(): 3}
-    metrics.states.set_targets([target_of("web", external(average("30"), "jobs"))])
-    assert series_of(metrics, "autoscaler_target_proposed_replicas") == {}
-    assert series_of(metrics, "autoscaler_target_current_replicas") == {}
+@pytest.mark.parametrize(
+    ("edited", "expected"),
+    [
+        (target_of(maximum=5), {"current_replicas": [3], "spec_target_metric": [30]}),
+        (
+            target_of("web", external(average("60"))),
+            {"spec_target_metric": [60], "status_target_metric": [30]},
+        ),
+        (target_of("web", external(value("60"))), {"status_target_metric": []}),
+        (target_of("web", JOBS), {"proposed_replicas": [], "current_replicas": []}),
+    ],
+    ids=["maximum", "target-value", "kind-of-target-value", "another-metric"],
+)
+def test_an_edited_target_keeps_the_series_that_are_still_true(
+    edited: Target, expected: dict[str, list[float]]
+) -> None:
+    """A target value is shown at once; a reading is never shown in another unit or name."""
+    metrics = metrics_of(result_of(target_of()))
+    metrics.states.set_targets([edited])
+    shown = {name: list(series_by_labels(metrics, name).values()) for name in expected}
+    assert shown == expected
 
 
 @pytest.mark.parametrize("accept", FORMATS)
@@ -348,18 +350,10 @@ def test_names_of_odd_characters_leave_the_page_whole(accept: str) -> None:
     assert all(value.isprintable() and len(value) <= 1000 for value in shown)
 
 
-def test_without_per_target_metrics_only_the_counts_are_left() -> None:
+def test_without_per_target_metrics_only_counts_remain() -> None:
     """No series has a target; how many are blocked is still there."""
     metrics = metrics_of(result_of(target_of(), EMPTY))
     metrics.per_target = False
     for accept in FORMATS:
         assert not [name for name in families_of(metrics, accept) if "autoscaler_target_" in name]
         assert series_of(metrics, "autoscaler_targets", accept)[(("outcome", "blocked"),)] == 1
-
-
-def test_a_target_in_shadow_is_not_saturated() -> None:
-    """Another autoscaler sets its count, so no alert fires for what a bound of ours would do."""
-    result = saturated("web")
-    assert shown(metrics_of(result), "saturated_replicas_missing")
-    shadowed = replace(result, decision=replace(result.decision, shadow=True))
-    assert not shown(metrics_of(shadowed), "saturated_replicas_missing")

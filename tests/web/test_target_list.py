@@ -71,7 +71,7 @@ def test_a_target_is_told_in_full() -> None:
         ],
         "lastSync": "2027-01-15T08:00:00Z",
     }
-    assert "the query returned no series" in listing["message"]
+    assert EMPTY.detail in listing["message"]
 
 
 def test_what_is_not_known_is_null() -> None:

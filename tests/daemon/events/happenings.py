@@ -1,4 +1,4 @@
-"""Results of syncs that have something to tell, and a place where Events are taken down."""
+"""Results of syncs with events, and a stand-in for the cluster that writes them down."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe
 from tests.worlds.cluster.cluster import Noting
 
-RESCALED = Event("Normal", "SuccessfulRescale", "New size: 5; reason: queue above target")
+RESCALED = Event("Normal", "SuccessfulRescale", "New size: 5")
 FAILED = Event("Warning", "FailedGetExternalMetric", "no answer")
 BY_KUBECTL = ForeignChange(3, 7, "kubectl")
 UID = "11111111-2222-3333-4444-555555555555"
@@ -57,20 +57,17 @@ def result(
 
 
 class Notebook(Events):
-    """Takes Events down instead of sending them; ``fate`` tells what becomes of each."""
+    """Takes Events down instead of sending them; ``fate`` returns the outcome of each."""
 
     def __init__(
         self,
         fate: Callable[[Occurrences], EventResult] = lambda _: EventResult(EventOutcome.WRITTEN),
     ) -> None:
         self.fate = fate
-        self.written: list[tuple[str, str, int]] = []
-        """Namespace, message and count of what was tried."""
-        self.told: list[tuple[str, str, str]] = []
-        """Type, reason and message of it."""
-        self.involved: list[InvolvedObject] = []
+        self.written: list[Occurrences] = []
+        """What was tried, as it was then."""
         self.counts = EventCounts()
-        """As of the reporter of `told_of`."""
+        """As of the reporter of `notebook_of`."""
         self.gate = threading.Event()
         """While this is not set, writing waits."""
         self.gate.set()
@@ -79,10 +76,11 @@ class Notebook(Events):
     def write(self, happened: Occurrences, deadline: float) -> EventResult:  # noqa: ARG002 - the shape
         self.reached.set()
         self.gate.wait(30)
-        self.written.append((happened.involved.namespace, happened.message, happened.count))
-        self.told.append((happened.type, happened.reason, happened.message))
-        self.involved.append(happened.involved)
+        self.written.append(replace(happened))
         return self.fate(happened)
+
+    def messages(self) -> list[str]:
+        return [event.message for event in self.written]
 
 
 @contextmanager
@@ -94,9 +92,9 @@ def reporting(
     gate: WriteGate = ALWAYS_OPEN,
     pod: InvolvedObject | None = None,
 ) -> Iterator[EventReporter]:
-    """Run a reporter; at the end of the block nothing of it is left."""
-    said = [] if notes is None else notes
-    reporter = EventReporter(events, gate=gate, observer=Noting(said), pod=pod, pace=pace)
+    """Run a reporter; its thread ends with the block."""
+    observer = Noting([] if notes is None else notes)
+    reporter = EventReporter(events, gate=gate, observer=observer, pod=pod, pace=pace)
     try:
         yield reporter
     finally:
@@ -105,11 +103,11 @@ def reporting(
         assert not reporter._thread.is_alive()
 
 
-def told_of(*results: SyncResult, gate: WriteGate = ALWAYS_OPEN) -> Notebook:
-    """Return what is written of the results of syncs."""
+def notebook_of(*results: SyncResult, gate: WriteGate = ALWAYS_OPEN) -> Notebook:
+    """Return the notebook with the Events of the results of syncs."""
     notebook = Notebook()
     with reporting(notebook, gate=gate) as reporter:
-        for replay in results:
-            reporter.report(replay)
+        for sync in results:
+            reporter.report(sync)
     notebook.counts = reporter.counts
     return notebook

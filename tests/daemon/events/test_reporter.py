@@ -1,4 +1,4 @@
-"""The reporter: what it tells, what it leaves out, and that nobody ever waits for it."""
+"""The reporter: which Events it writes, which not, and that no sync ever waits for it."""
 
 import timeit
 from contextlib import closing
@@ -16,7 +16,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import SkippedWrite, SkippedWriteReason, WriteConflict, WriteFailure
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventPace, EventReporter, _QueuedEvents
-from autoscaler.kubernetes.election import WriteGate
+from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import EventOutcome, EventResult, InvolvedObject, Occurrences
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.telemetry.metrics import EventCounts
@@ -29,56 +29,50 @@ from tests.daemon.events.happenings import (
     QUICK,
     RESCALED,
     Notebook,
+    notebook_of,
     reporting,
     result,
-    told_of,
 )
+from tests.narrowing import assert_parts
 from tests.worlds.cluster.cluster import eventually
 
 
-def test_what_a_decision_tells_is_written() -> None:
-    """All of its events, in their order, and its foreign change before them."""
-    notebook = told_of(result(FAILED, RESCALED, foreign=BY_KUBECTL))
-    assert [message for _, message, _ in notebook.written] == [
-        '"kubectl" set the replicas: 3 -> 7',
-        FAILED.message,
-        RESCALED.message,
-    ]
+def test_all_events_of_a_decision_are_written_in_their_order() -> None:
+    """A change by another client comes before them."""
+    notebook = notebook_of(result(FAILED, RESCALED, foreign=BY_KUBECTL))
+    reasons = [event.reason for event in notebook.written]
+    assert reasons == ["ReplicasChangedByOther", FAILED.reason, RESCALED.reason]
+    assert notebook.messages()[1:] == [FAILED.message, RESCALED.message]
     assert notebook.counts == EventCounts(written=3)
 
 
-def test_the_event_of_a_metric_that_failed_names_it() -> None:
-    """After the HPA's own text: of several metrics the same may be true."""
-    of = spec(
-        external(average("10")), external(average("10"), "mails"), external(average("10"), "x")
-    )
-    gone = Gap(GapKind.EMPTY, "the query returned no series")
+def test_the_event_of_a_failed_metric_has_its_name() -> None:
+    """It follows the HPA's own text: of several metrics the same may be true."""
+    metrics = (external(average("10"), name) for name in ("queue", "mails", "x"))
+    of, gone = spec(*metrics), Gap(GapKind.EMPTY, "gone")
     failed = decided(of, observe(3, gone, values(5), gone))[0]
-    notebook = told_of(SyncResult(Target("shop", of, (Query("up"),) * 3), failed))
-    assert [message for _, message, _ in notebook.written] == [
-        "the query returned no series (metric queue)",
-        "the query returned no series (metric x)",
-        "2 of 3 metrics are not usable; the first of them: the query returned no series",
-    ]
+    notebook = notebook_of(SyncResult(Target("shop", of, (Query("up"),) * 3), failed))
+    *named, summed_up = notebook.messages()
+    assert named == ["gone (metric queue)", "gone (metric x)"]
+    assert_parts(summed_up, "2 of 3", "gone")
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "message"),
+    ("change", "kind"),
     [
-        (BY_KUBECTL, "Normal", '"kubectl" set the replicas: 3 -> 7'),
-        (ForeignChange(3, 7), "Normal", "an unknown client set the replicas: 3 -> 7"),
-        (
-            ForeignChange(7, 3, "helm", reversal=True),
-            "Warning",
-            '"helm" set the replicas: 7 -> 3 (undoes our last change)',
-        ),
+        (BY_KUBECTL, "Normal"),
+        (ForeignChange(3, 7), "Normal"),
+        (ForeignChange(7, 3, "helm", reversal=True), "Warning"),
     ],
+    ids=["by-kubectl", "by-an-unknown-client", "reversal"],
 )
-def test_a_foreign_change_is_told_with_its_manager(
-    change: ForeignChange, kind: str, message: str
+def test_a_change_by_another_client_is_an_event_and_a_reversal_a_warning(
+    change: ForeignChange, kind: str
 ) -> None:
-    """It is a warning where it undoes what we did."""
-    assert told_of(result(foreign=change)).told == [(kind, "ReplicasChangedByOther", message)]
+    """It has the name of the client, if that is known, and both counts."""
+    (event,) = notebook_of(result(foreign=change)).written
+    assert (event.type, event.reason) == (kind, "ReplicasChangedByOther")
+    assert_parts(event.message, change.manager, f"{change.before} -> {change.after}")
 
 
 class Gate(WriteGate):
@@ -90,17 +84,25 @@ class Gate(WriteGate):
         return self.since
 
 
-def test_a_follower_tells_nothing() -> None:
-    """Neither of a write that it leaves to the leader, nor of what the leader sees as well."""
-    assert told_of(result(FAILED, foreign=BY_KUBECTL), gate=Gate()).written == []
-    left = result(RESCALED, write=SkippedWrite(SkippedWriteReason.NOT_LEADING))
-    assert told_of(left).written == []
+LEFT_OUT = SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
 
-@pytest.mark.parametrize("write", [WriteConflict, WriteFailure], ids=["superseded", "failed"])
-def test_a_failed_write_is_told(write: type) -> None:
-    """What became of the write does not matter, as long as one was meant to be."""
-    assert len(told_of(result(FAILED, write=write("why"))).written) == 1
+@pytest.mark.parametrize(
+    ("reported", "leads", "written"),
+    [
+        (result(FAILED, foreign=BY_KUBECTL), False, 0),
+        (result(RESCALED, write=LEFT_OUT), True, 0),
+        (result(FAILED, write=WriteConflict("why")), True, 1),  # type: ignore[arg-type] # any
+        (result(FAILED, write=WriteFailure("why")), True, 1),
+    ],
+    ids=["follower", "write-left-to-the-leader", "write-superseded", "write-failed"],
+)
+def test_only_a_follower_writes_no_events(
+    reported: SyncResult, written: int, *, leads: bool
+) -> None:
+    """The leader has the same events, and writes them whatever becomes of its write."""
+    notebook = notebook_of(reported, gate=ALWAYS_OPEN if leads else Gate())
+    assert len(notebook.written) == written
 
 
 def test_a_scale_that_cannot_be_read_keeps_its_uid() -> None:
@@ -108,10 +110,10 @@ def test_a_scale_that_cannot_be_read_keeps_its_uid() -> None:
     notebook = Notebook()
     with reporting(notebook) as reporter:
         reporter.report(result(FAILED, uid=None))
-        eventually(lambda: notebook.involved, bool)
+        eventually(lambda: notebook.written, bool)
         reporter.report(result(uid="known"))
         reporter.report(result(FAILED, uid=None))
-    assert [involved.uid for involved in notebook.involved] == ["", "known"]
+    assert [event.involved.uid for event in notebook.written] == ["", "known"]
 
 
 def test_a_calm_decision_costs_next_to_nothing() -> None:
@@ -146,8 +148,7 @@ def test_a_server_that_hangs_delays_no_report() -> None:
     assert len(notebook.written) == 12
 
 
-def test_requests_keep_their_distance() -> None:
-    """However much there is to tell."""
+def test_requests_keep_their_distance_however_many_events_there_are() -> None:
     pace = EventPace(spacing=0.05, flush=0.0)
     notebook = Notebook()
     began = clock.monotonic()
@@ -158,38 +159,40 @@ def test_requests_keep_their_distance() -> None:
         assert clock.monotonic() - began >= 0.25
 
 
-def test_without_the_right_one_note_says_so_until_it_comes() -> None:
-    """It is tried again after the pause; what happens meanwhile is not told."""
-    forbidden = EventResult(EventOutcome.FORBIDDEN, "events is forbidden")
+def test_without_the_right_nothing_is_written_until_the_pause_is_over() -> None:
+    """One note says so, and one when the right was given; what happens meanwhile is dropped."""
+    forbidden = EventResult(EventOutcome.FORBIDDEN, "refused")
     fates = {"shop": forbidden, "till": forbidden}
     notebook = Notebook(
         lambda item: fates.get(item.involved.namespace, EventResult(EventOutcome.WRITTEN))
     )
+
+    def namespaces() -> list[str]:
+        return [event.involved.namespace for event in notebook.written]
+
     notes: list[str] = []
     pace = replace(QUICK, forbidden_pause=2.0)
     with reporting(notebook, pace=pace, notes=notes) as reporter:
         for number in range(5):
             reporter.report(result(Event("Warning", "R", str(number))))
         reporter.report(result(FAILED, namespace="depot"))
-        eventually(lambda: notebook.written, lambda seen: seen[-1:] == [("depot", "no answer", 1)])
-        assert [message for where, message, _ in notebook.written if where == "shop"] == ["0"]
-        assert notes == [
-            "Events cannot be written (events is forbidden); it is tried again every 2 seconds"
-        ]
+        eventually(namespaces, lambda written: written[-1:] == ["depot"])
+        assert namespaces().count("shop") == 1
+        assert_parts(*notes, "refused", "2 seconds")
 
-        def told() -> list[str]:
+        def tried() -> list[str]:
             for namespace in fates:
                 reporter.report(result(RESCALED, namespace=namespace))
-            return [namespace for namespace, _, _ in notebook.written]
+            return namespaces()
 
-        eventually(told, lambda seen: seen.count("shop") >= 3 and seen.count("till") >= 2)
+        eventually(tried, lambda written: written.count("shop") >= 3 and written.count("till") >= 2)
         assert len(notes) == 1
         notebook.fate = lambda _: EventResult(EventOutcome.WRITTEN)
-        eventually(told, lambda _: notes[1:] == ["good: Events can be written now"])
+        eventually(tried, lambda _: [note[:6] for note in notes[1:]] == ["good: "])
     assert reporter.counts.dropped >= 5
 
 
-def test_a_server_without_room_gets_it_later() -> None:
+def test_a_server_that_is_overloaded_gets_an_event_later() -> None:
     """Pauses grow, the count goes on meanwhile, and nothing is lost."""
     answers = [
         EventResult(EventOutcome.LATER),
@@ -204,11 +207,11 @@ def test_a_server_without_room_gets_it_later() -> None:
         reporter.report(result(FAILED))
         eventually(lambda: answers, lambda left: not left)
         assert clock.monotonic() - began >= 3.05
-    assert [count for _, _, count in notebook.written] == [1, 1, 2]
+    assert [event.count for event in notebook.written] == [1, 1, 2]
     assert reporter.counts == EventCounts(written=1)
 
 
-def test_what_is_never_taken_is_given_up() -> None:
+def test_an_event_that_is_refused_for_good_is_dropped() -> None:
     """As the Event of a namespace that is going; the next one is written all the same."""
     answers = [EventResult(EventOutcome.DROPPED), EventResult(EventOutcome.WRITTEN)]
     notes: list[str] = []
@@ -217,7 +220,7 @@ def test_what_is_never_taken_is_given_up() -> None:
     assert (reporter.counts, notes) == (EventCounts(written=1, dropped=1), [])
 
 
-def test_the_end_writes_what_is_left_but_not_for_long() -> None:
+def test_at_the_end_events_are_written_for_the_flush_time_at_most() -> None:
     """What was reported is flushed; a server that takes nothing costs the flush time, no more."""
     notebook = Notebook()
     with reporting(notebook) as reporter:
@@ -244,7 +247,7 @@ def test_targets_that_are_gone_are_forgotten() -> None:
         assert len(reporter._uids) == 1
 
 
-def test_a_defect_is_told_and_costs_one_event() -> None:
+def test_a_defect_is_reported_and_costs_one_event() -> None:
     """Whether it is in the writing of one or in its intake, those after it are written."""
     faults: list[BaseException] = []
 
@@ -269,22 +272,25 @@ def test_a_defect_is_told_and_costs_one_event() -> None:
     assert reporter.counts == EventCounts(written=1, dropped=2)
 
 
-def test_what_happens_to_the_daemon_is_told_on_its_own_pod() -> None:
-    """A breaker that trips is a Warning there, its end is not; a follower tells nothing."""
+def test_a_breaker_is_an_event_on_the_pod_of_the_leader() -> None:
+    """A trip is a warning there, its end is not; a follower writes nothing."""
     notebook, pod = Notebook(), InvolvedObject("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     trip = Trip(BASE, BASE + 600, 380, 500, "ready")
+    changes = (BreakerChange.TRIPPED, BreakerChange.ENDED)
+    news = [BreakerNews(change, "", trip, 3, 500) for change in changes]
     with reporting(notebook, pod=pod) as reporter:
-        for change in (BreakerChange.TRIPPED, BreakerChange.ENDED):
-            reporter.breaker_changed(BreakerNews(change, "", trip, 3, 500))
-    assert notebook.involved == [pod, pod]
-    assert [count for _, _, count in notebook.written] == [1, 1]
-    assert [(kind, reason, message[:44]) for kind, reason, message in notebook.told] == [
-        ("Warning", "ScaleDownBreakerTripped", "the scale-down breaker has tripped: 380 of t"),
-        ("Normal", "ScaleDownBreakerEnded", "the scale-down breaker has ended after 10 mi"),
+        for change in news:
+            reporter.breaker_changed(change)
+    assert [
+        (event.type, event.reason, event.involved, event.count) for event in notebook.written
+    ] == [
+        ("Warning", "ScaleDownBreakerTripped", pod, 1),
+        ("Normal", "ScaleDownBreakerEnded", pod, 1),
     ]
+    assert_parts(notebook.messages()[0], "380", "500")
     with reporting(notebook, pod=pod, gate=Gate()) as reporter:
-        reporter.breaker_changed(BreakerNews(BreakerChange.TRIPPED, "", trip, 3, 500))
-    assert len(notebook.told) == 2
+        reporter.breaker_changed(news[0])
+    assert len(notebook.written) == 2
 
 
 def paused(pause: Pause | None) -> SyncResult:
@@ -293,17 +299,16 @@ def paused(pause: Pause | None) -> SyncResult:
     return replace(calm, decision=replace(calm.decision, pause=pause))
 
 
-def test_a_pause_is_told_when_it_begins_changes_and_ends() -> None:
-    """Once each; one that is there when the process begins was told before."""
-    down = Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused", until=BASE + 3600)
+def test_a_pause_is_an_event_when_it_begins_changes_and_ends() -> None:
+    """Once each; a pause that is there when the process begins had its event before."""
+    down = Pause(PauseMode.SCALE_DOWN, by="an operator", until=BASE + 3600)
     unread = replace(paused(None), decision=replace(paused(None).decision, zone=Zone.UNKNOWN))
     syncs = [paused(Pause()), paused(Pause()), paused(None), paused(down), unread, paused(down)]
-    assert told_of(*syncs, paused(Pause())).told == [
-        ("Normal", "Resumed", "no longer paused"),
-        (
-            "Normal",
-            "Paused",
-            "scale-down paused by the annotation autoscaler/paused until 01:00:00Z",
-        ),
-        ("Normal", "Paused", "paused by the configuration"),
+    resumed, scale_down, both = notebook_of(*syncs, paused(Pause())).written
+    assert [(event.type, event.reason) for event in (resumed, scale_down, both)] == [
+        ("Normal", "Resumed"),
+        ("Normal", "Paused"),
+        ("Normal", "Paused"),
     ]
+    assert_parts(scale_down.message, "scale-down", "an operator", "01:00:00Z")
+    assert "scale-down" not in both.message

@@ -28,7 +28,7 @@ def happened(name: str = "web", count: int = 1) -> Occurrences:
     return Occurrences(involved, "Normal", "Told", "a text", BASE, BASE + 15, count)
 
 
-def test_a_new_one_is_created_as_the_hpa_would(script: Script) -> None:
+def test_a_new_event_has_the_fields_that_kubectl_shows(script: Script) -> None:
     """It has the object, the source and the instants that `kubectl describe` shows."""
     server, api = script(CREATED)
     event = happened()
@@ -62,7 +62,7 @@ def test_a_new_one_is_created_as_the_hpa_would(script: Script) -> None:
     }
 
 
-def test_the_same_again_is_a_patch(script: Script) -> None:
+def test_a_repetition_is_a_patch(script: Script) -> None:
     """Count, last instant and message are brought up to date."""
     server, api = script(CREATED)
     events, event = Events(api), happened()
@@ -77,7 +77,7 @@ def test_the_same_again_is_a_patch(script: Script) -> None:
     }
 
 
-def test_one_that_is_gone_is_created_anew(script: Script) -> None:
+def test_a_deleted_event_is_created_again_under_another_name(script: Script) -> None:
     """An Event lives for an hour; the count goes on under another name."""
     server, api = script(CREATED, GONE, CREATED)
     events, event = Events(api), happened()
@@ -106,7 +106,7 @@ def test_one_that_is_gone_is_created_anew(script: Script) -> None:
     ],
     ids=lambda value: getattr(value, "name", None) or f"{value.status}{value.fault}",
 )
-def test_each_answer_has_its_fate(script: Script, answer: Answer, fate: EventOutcome) -> None:
+def test_each_answer_has_its_outcome(script: Script, answer: Answer, fate: EventOutcome) -> None:
     """What may pass is tried later, what will not is given up; nothing is tried twice at once."""
     server, api = script(answer, timeout=0.3 if answer.fault == "hang" else 10.0)
     sent = Events(api).write(happened(), math.inf)
@@ -116,7 +116,7 @@ def test_each_answer_has_its_fate(script: Script, answer: Answer, fate: EventOut
     assert len(server.asked) == 1
 
 
-def test_one_that_may_have_landed_is_not_made_twice(script: Script) -> None:
+def test_an_event_that_may_have_been_created_is_patched(script: Script) -> None:
     """After a request without an answer the same name is patched; 404 says that it had not."""
     server, api = script(UNAVAILABLE, CREATED)
     events, event = Events(api), happened()
@@ -126,7 +126,7 @@ def test_one_that_may_have_landed_is_not_made_twice(script: Script) -> None:
     assert server.asked[1].path == f"{EVENTS}/{server.asked[0].body['metadata']['name']}"
 
 
-def test_nothing_is_sent_while_the_server_is_short_of_room(script: Script) -> None:
+def test_a_429_to_any_request_holds_events_back(script: Script) -> None:
     """A 429 to anybody holds Events back first of all."""
     wait = Answer(SHORT_OF_ROOM.status, SHORT_OF_ROOM.body, {"Retry-After": "30"})
     server, api = script(wait, CREATED)
@@ -135,21 +135,20 @@ def test_nothing_is_sent_while_the_server_is_short_of_room(script: Script) -> No
     assert server.methods == ["GET"]
 
 
-def test_names_are_valid_and_never_the_same(script: Script) -> None:
+def test_names_of_events_are_valid_and_unique(script: Script) -> None:
     """However long the object's own name, and however fast they come."""
     _, api = script(CREATED)
-    events = Events(api)
-    told = [happened(name) for name in ("web", "web", "a" * 236 + "." + "b" * 16)]
-    for text in told:
-        events.write(text, math.inf)
-    names = [text.name for text in told]
+    events = [happened(name) for name in ("web", "web", "a" * 236 + "." + "b" * 16)]
+    for event in events:
+        Events(api).write(event, math.inf)
+    names = [event.name for event in events]
     assert len(set(names)) == 3
     assert len(names[2]) <= 253
     assert names[2].startswith("a" * 236 + ".")
     assert ".." not in names[2]
 
 
-def test_a_message_is_one_printable_line_and_no_page(script: Script) -> None:
+def test_a_message_is_one_short_printable_line(script: Script) -> None:
     """`kubectl describe` shows what others made of it as it is, in a terminal."""
     server, api = script(CREATED, CREATED)
     events, event = Events(api), replace(happened(), message="a\n\x1b[31mred\u202e" + "x" * 5000)
