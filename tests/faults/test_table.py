@@ -96,10 +96,10 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             seen=[test_record_failures.SET_ASIDE, test_record_failures.NEWER],
         ),
         "the leader hangs, is cut off or dies": Proof(
-            test_processes.test_who_is_stopped_writes_nothing_after_another_took_over,
-            test_processes.test_who_is_cut_off_writes_nothing_after_another_took_over,
+            test_processes.test_a_stopped_leader_writes_nothing_after_another_took_over,
+            test_processes.test_a_leader_that_is_cut_off_writes_nothing_after_another_took_over,
             test_processes.test_by_default_a_dead_leader_is_replaced_within_20_seconds,
-            test_daemons.test_one_writes_and_the_other_takes_over,
+            test_daemons.test_only_the_leader_writes_and_the_follower_takes_over,
         ),
         "a daemon is stopped, or its machine sleeps, and continues": Proof(
             test_trust.test_after_a_suspension_no_scale_counts_before_the_next_list,

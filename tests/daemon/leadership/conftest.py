@@ -25,33 +25,34 @@ from tests.worlds.waiting import wait_until
 
 
 @dataclass
-class Told(ElectionObserver):
-    """The changes so far, each with the instant of `clock.monotonic` at which it was told."""
+class Recorded(ElectionObserver):
+    """What a candidate has reported."""
 
-    changes: list[tuple[Role, str]] = field(default_factory=list)
-    at: list[float] = field(default_factory=list)
+    changes: list[tuple[Role, str, float]] = field(default_factory=list)
+    """The roles with their messages, and when each was reported by `clock.monotonic`."""
     faults: list[BaseException] = field(default_factory=list)
 
     def role_changed(self, role: Role, sentence: str) -> None:
-        self.at.append(clock.monotonic())
-        self.changes.append((role, sentence))
+        self.changes.append((role, sentence, clock.monotonic()))
 
     def fault(self, error: BaseException) -> None:
         self.faults.append(error)
 
     @property
-    def standings(self) -> list[Role]:
-        """Where the candidate stood, one after the other."""
-        return [standing for standing, _ in self.changes]
+    def roles(self) -> list[Role]:
+        return [role for role, _, _ in self.changes]
 
-    def wait_for(self, standing: Role, after: float = 0.0, seconds: float = 30.0) -> float:
-        """Return when a standing was told, since an instant."""
+    @property
+    def messages(self) -> list[str]:
+        return [message for _, message, _ in self.changes]
 
-        def found() -> list[float]:
-            told = zip(self.standings, self.at, strict=False)
-            return [at for state, at in told if state is standing and at >= after]
+    def wait_for(self, role: Role, after: float = 0.0, seconds: float = 30.0) -> float:
+        """Return when a role was reported, at or after an instant."""
 
-        return wait_until(f"{standing} is told", found, timeout=seconds, interval=0.005)[0]
+        def instants() -> list[float]:
+            return [at for other, _, at in self.changes if other is role and at >= after]
+
+        return wait_until(f"role {role}", instants, timeout=seconds, interval=0.005)[0]
 
 
 QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
@@ -114,7 +115,7 @@ def proxy(control_plane: ControlPlane) -> Iterator[TcpProxy]:
 @pytest.fixture
 def stand(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
-) -> Iterator[Callable[..., tuple[Leadership, Told]]]:
+) -> Iterator[Callable[..., tuple[Leadership, Recorded]]]:
     """Have candidates stand for election, each on a connection of its own, and get a role."""
     with ExitStack() as stack:
 
@@ -126,18 +127,18 @@ def stand(
             url: str = control_plane.url,
             times: ElectionTimes = PATIENT,
             namespace: str = namespace,
-        ) -> tuple[Leadership, Told]:
+        ) -> tuple[Leadership, Recorded]:
             token = control_plane.admin_token if user is None else control_plane.token_for(user)
             kubeconfig = tmp_path / f"{identity}.kubeconfig"
             write_kubeconfig(kubeconfig, url, control_plane.ca_file, token)
             api = stack.enter_context(connect(kubeconfig))
-            told = Told()
+            recorded = Recorded()
             leases = Leases(api, namespace, "autoscaler")
-            leadership = Leadership(leases, identity, times, observer=told)
+            leadership = Leadership(leases, identity, times, observer=recorded)
             leadership.start()
             stack.callback(leadership.close)
             if becomes is not None:
-                told.wait_for(becomes)
-            return leadership, told
+                recorded.wait_for(becomes)
+            return leadership, recorded
 
         yield stand

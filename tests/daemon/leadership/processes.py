@@ -37,8 +37,8 @@ class WriterProcess(LineProcess):
         super().__init__(*spawned(program, os.environ))
 
     def wait_role(self, role: Role, after: float = 0.0, seconds: float = 30.0) -> float:
-        def said(line: Line) -> bool:
+        def is_role(line: Line) -> bool:
             return line.get("role") == role.value and line["at"] >= after
 
-        at: float = self.wait_for(f"{self.identity} is {role}", said, seconds)["at"]
+        at: float = self.wait_for(f"{self.identity} is {role}", is_role, seconds)["at"]
         return at

@@ -9,7 +9,8 @@ from autoscaler import clock
 from autoscaler.kubernetes import Api, Failure, Lease, Leases
 from autoscaler.kubernetes.election import ClusterLeader, ElectionTimes, LeaseRecord
 from autoscaler.kubernetes.leadership import Leadership, Role, unique
-from tests.daemon.leadership.conftest import Told
+from tests.daemon.leadership.conftest import Recorded
+from tests.narrowing import assert_parts
 from tests.worlds.waiting import wait_until
 
 
@@ -42,7 +43,7 @@ class FakeLease(Leases):
         return self.failure
 
 
-def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
+def test_a_leader_whose_machine_slept_does_not_lead() -> None:
     """The steady clock has moved on, although the process did not see any of it."""
     slept = [0.0]
     leadership = Leadership(
@@ -60,14 +61,14 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
     assert leadership.leading()
 
 
-def test_who_hears_of_each_renewal_asks_for_none() -> None:
+def test_a_candidate_that_watches_the_lease_does_not_read_it() -> None:
     """It leads as soon as the Lease is given back, or has run out; it asks if the watch breaks."""
     times = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.02)
-    lease, told = FakeLease(Lease(LeaseRecord("b", 2.0, version="1"), {})), Told()
-    leadership = Leadership(lease, "a", times, observer=told)
+    lease, recorded = FakeLease(Lease(LeaseRecord("b", 2.0, version="1"), {})), Recorded()
+    leadership = Leadership(lease, "a", times, observer=recorded)
     leadership.watching = lambda: True
     leadership.start()
-    told.wait_for(Role.FOLLOWER)
+    recorded.wait_for(Role.FOLLOWER)
     leadership.hear(lease.present)
     time.sleep(0.3)
     reads = lease.reads
@@ -80,12 +81,12 @@ def test_who_hears_of_each_renewal_asks_for_none() -> None:
     lease.present = Lease(LeaseRecord("b", 2.0, renewed=1.0, version="2"), {})
     leadership.hear(lease.present)
     reads = lease.reads
-    assert 1.9 < told.wait_for(Role.LEADER) - renewed < 5
+    assert 1.9 < recorded.wait_for(Role.LEADER) - renewed < 5
     assert lease.reads > reads, "a Lease that ran out is read before it is taken"
     leadership.close()
 
 
-def test_who_gets_no_answer_takes_no_lease_that_ran_out() -> None:
+def test_an_expired_lease_is_not_taken_without_an_answer() -> None:
     """Its request might be carried out, and the others would wait for it."""
     passed, lease = [0.0], FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
     leadership = Leadership(lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0])
@@ -103,18 +104,16 @@ def test_who_gets_no_answer_takes_no_lease_that_ran_out() -> None:
 
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
     """Whoever may write the Lease may write anything into it."""
-    told, holder = Told(), "b\n\x1b[2J" + "x" * 1_000_000
+    recorded, holder = Recorded(), "b\n\x1b[2J" + "x" * 1_000_000
     foreign = FakeLease(Lease(LeaseRecord(holder, 15.0, version="1"), {}))
-    leadership = Leadership(foreign, "a", ElectionTimes(), observer=told)
+    leadership = Leadership(foreign, "a", ElectionTimes(), observer=recorded)
     leadership.try_acquire_or_renew()
-    ((standing, sentence),) = told.changes
-    assert standing is Role.FOLLOWER
-    assert r" is held by b \x1b[2Jxxx" in sentence
-    assert sentence.isprintable()
-    assert len(sentence) < 400
+    assert recorded.roles == [Role.FOLLOWER]
+    assert_parts(*recorded.messages, r"b \x1b[2Jxxx")
+    assert all(message.isprintable() and len(message) < 400 for message in recorded.messages)
 
 
-def test_who_leads_is_known_as_long_as_the_lease_lasts() -> None:
+def test_the_leader_is_known_while_its_lease_lasts() -> None:
     """This process, another one, and nobody once the Lease has run out or was deleted."""
     passed, lease = [0.0], FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
     leadership = Leadership(lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0])
@@ -137,45 +136,45 @@ def test_who_leads_is_known_as_long_as_the_lease_lasts() -> None:
     assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
 
 
-def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
+def test_a_lost_lease_is_reported_again_for_another_cause() -> None:
     """Else the operator would look for a slow server where a right is missing."""
-    passed, told, lease = [0.0], Told(), FakeLease()
+    passed, recorded, lease = [0.0], Recorded(), FakeLease()
     leadership = Leadership(
-        lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0], observer=told
+        lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0], observer=recorded
     )
     leadership.try_acquire_or_renew()
-    failures = [Failure(f"no answer within 0.{n} s") for n in (4, 5)]
-    failures += [Failure("leases is forbidden", status=403)] * 2
+    failures = [Failure(f"time-out 0.{n}") for n in (4, 5)]
+    failures += [Failure("forbidden", status=403)] * 2
     for lease.failure in failures:
         passed[0] += 11.0
         leadership.try_acquire_or_renew()
-    assert told.standings == [Role.LEADER, Role.LOST, Role.LOST]
-    assert told.changes[1][1].endswith(": no answer within 0.4 s")
-    assert told.changes[2][1].endswith(": leases is forbidden")
+    assert recorded.roles == [Role.LEADER, Role.LOST, Role.LOST]
+    for message, cause in zip(recorded.messages[1:], ("time-out 0.4", "forbidden"), strict=True):
+        assert message.endswith(cause)
 
 
 def test_a_defect_does_not_end_the_election() -> None:
-    """It is told, the gate stays as it was, and the next turn comes."""
+    """It is reported, the gate stays as it was, and the next turn comes."""
     times = ElectionTimes(lease_duration=2, renew_deadline=1, retry_period=0.02)
     broken = threading.Event()
 
-    class Broken(Told):
+    class Broken(Recorded):
         def role_changed(self, role: Role, sentence: str) -> None:
             if not broken.is_set():
                 broken.set()
                 raise KeyError("a defect")
             super().role_changed(role, sentence)
 
-    told = Broken()
-    leadership = Leadership(FakeLease(), "a", times, observer=told)
+    recorded = Broken()
+    leadership = Leadership(FakeLease(), "a", times, observer=recorded)
     leadership.start()
-    wait_until("the defect is told", lambda: told.faults)
+    wait_until("the defect", lambda: recorded.faults)
     leadership.close()
-    assert isinstance(told.faults[0], KeyError)
-    told.wait_for(Role.RESIGNED)
+    assert isinstance(recorded.faults[0], KeyError)
+    recorded.wait_for(Role.RESIGNED)
 
 
-def test_no_two_processes_have_one_identity() -> None:
+def test_two_processes_of_one_name_have_different_identities() -> None:
     """Also where they were given the same name."""
     names = {unique("autoscaler") for _ in range(100)}
     assert len(names) == 100

@@ -2,6 +2,9 @@
 
 import math
 import socket
+from collections.abc import Sequence
+
+import pytest
 
 from autoscaler import clock
 from autoscaler.core.observation import Scale
@@ -18,7 +21,7 @@ from tests.narrowing import instance, known
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, Script, at_once, within
 from tests.worlds.cluster.manifests import WEB
-from tests.worlds.cluster.scripted import scale
+from tests.worlds.cluster.scripted import Answer, scale
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api as AdminApi
 from tests.worlds.controlplane.server import ControlPlane
@@ -42,58 +45,51 @@ def write(api: Api, gate: WriteGate, seconds: float = 10.0) -> WriteOutcome:
     return Scales(api, gate).write("shop", WEB, DECIDED_ON, 4, clock.monotonic() + seconds)
 
 
-def test_who_does_not_lead_sends_nothing(script: Script) -> None:
-    """The outcome says why nothing was written."""
-    server, api = script(scale(4, "8"))
-    assert write(api, Gate(OVER)) == NOT_LEADING
-    assert server.asked == []
+LANDED = AcceptedWrite(Scale(4, 1, "app=web", "8"))
 
 
-def test_who_leads_writes(script: Script) -> None:
-    """Once: the gate is open before the request and when its body is sent."""
-    server, api = script(scale(4, "8"))
-    assert write(api, Gate(FOR_EVER)) == AcceptedWrite(Scale(4, 1, "app=web", "8"))
-    assert server.methods == ["PUT"]
+@pytest.mark.parametrize(
+    ("answers", "gate", "outcome", "methods"),
+    [
+        ((scale(4, "8"),), (OVER,), NOT_LEADING, []),
+        ((scale(4, "8"),), (FOR_EVER,), LANDED, ["PUT"]),
+        ((CONFLICT, scale(1, "9")), (FOR_EVER, FOR_EVER, OVER), NOT_LEADING, ["PUT", "GET"]),
+        ((at_once(BROKEN), scale(4, "8")), (FOR_EVER, FOR_EVER, OVER), LANDED, ["PUT", "GET"]),
+    ],
+    ids=["follower", "leader", "conflict", "landed-without-an-answer"],
+)
+def test_each_request_of_a_write_needs_the_lead(
+    script: Script,
+    answers: Sequence[Answer],
+    gate: Sequence[float],
+    outcome: WriteOutcome,
+    methods: list[str],
+) -> None:
+    """A conflict wrote nothing, so that the write is skipped; what was sent before counts."""
+    server, api = script(*answers)
+    assert write(api, Gate(*gate)) == outcome
+    assert server.methods == methods
 
 
-def test_it_is_asked_again_before_another_try(script: Script) -> None:
-    """After a conflict, which wrote nothing, the write is left out."""
-    server, api = script(CONFLICT, scale(1, "9"))
-    assert write(api, Gate(FOR_EVER, FOR_EVER, OVER)) == NOT_LEADING
-    assert server.methods == ["PUT", "GET"]
-
-
-def test_a_try_that_landed_unseen_is_written_all_the_same(script: Script) -> None:
-    """What was sent while we led counts; to look is no write."""
-    server, api = script(at_once(BROKEN), scale(4, "8"))
-    assert isinstance(write(api, Gate(FOR_EVER, FOR_EVER, OVER)), AcceptedWrite)
-    assert server.methods == ["PUT", "GET"]
-
-
-def test_a_try_that_did_not_land_is_not_repeated(script: Script) -> None:
-    """A write that was sent has failed, which is more than not written."""
+def test_a_write_that_failed_is_not_repeated_without_the_lead(script: Script) -> None:
+    """It was sent, so it is a failure and not a skipped write."""
     server, api = script(at_once(BROKEN), scale(1, "7"))
-    outcome = write(api, Gate(FOR_EVER, FOR_EVER, OVER))
-    assert outcome == WriteFailure(
-        "this process does not lead any more; the count is still the old one",
-        unknown=True,
-        resource_version="7",
-    )
+    outcome = instance(WriteFailure, write(api, Gate(FOR_EVER, FOR_EVER, OVER)))
+    assert (outcome.unknown, outcome.resource_version) == (True, "7")
     assert server.methods.count("PUT") == 1
 
 
-def test_a_try_of_which_nothing_is_known_may_have_landed(script: Script) -> None:
+def test_a_write_without_any_answer_is_unknown(script: Script) -> None:
     """Neither the request nor the look after it was answered."""
     server, api = script(HANG)
     until = clock.monotonic() + 0.3
     with within(8.0):
         outcome = write(api, Gate(until), seconds=1.0)
-    assert isinstance(outcome, WriteFailure)
-    assert outcome.unknown
+    assert instance(WriteFailure, outcome).unknown
     assert server.methods.count("PUT") == 1
 
 
-def test_a_try_ends_before_the_leadership_may(script: Script) -> None:
+def test_a_request_ends_before_the_lead_does(script: Script) -> None:
     """Also where the write itself has more time; the server is told to give up then too."""
     server, api = script(HANG, scale(4, "8"))
     began = clock.monotonic()
@@ -110,7 +106,7 @@ def test_a_try_ends_before_the_leadership_may(script: Script) -> None:
     assert 0 < float(timeout.removesuffix("s")) <= 2
 
 
-def test_the_kernel_gives_up_what_we_have_given_up(script: Script) -> None:
+def test_the_kernel_drops_a_request_with_its_deadline(script: Script) -> None:
     """Else it would send a request again for a quarter of an hour, also after it was closed."""
     server, api = script(scale(4, "8"))
     assert isinstance(write(api, Gate(FOR_EVER)), AcceptedWrite)
@@ -125,7 +121,7 @@ def test_the_kernel_gives_up_what_we_have_given_up(script: Script) -> None:
     assert milliseconds == 1000 * api.request_timeout
 
 
-def test_what_may_not_be_sent_any_more_is_broken_off(
+def test_a_request_is_cut_off_when_the_lead_ends(
     control_plane: ControlPlane, admin_api: AdminApi, namespace: str
 ) -> None:
     """The gate shuts while the request is under way: the server gets no body, and does nothing."""
@@ -135,9 +131,7 @@ def test_what_may_not_be_sent_any_more_is_broken_off(
         seen = instance(Scale, Scales(api).read(namespace, WEB, clock.monotonic() + 10))
         deadline = clock.monotonic() + 10
         shut = Scales(api, Gate(FOR_EVER, OVER))
-        assert shut.write(namespace, WEB, seen, 4, deadline) == SkippedWrite(
-            SkippedWriteReason.NOT_LEADING
-        )
+        assert shut.write(namespace, WEB, seen, 4, deadline) == NOT_LEADING
         assert admin_api.get(f"{path}/web")["spec"]["replicas"] == 1
         outcome = Scales(api, Gate(FOR_EVER)).write(namespace, WEB, seen, 4, deadline)
     assert isinstance(outcome, AcceptedWrite)

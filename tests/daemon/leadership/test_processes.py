@@ -79,7 +79,9 @@ def await_writes(audit: Audit, writer: WriterProcess) -> None:
     wait_until(f"{writer.identity} writes", lambda: audit.scales()[writer.identity] >= enough)
 
 
-def test_who_is_stopped_writes_nothing_after_another_took_over(start: Start, audit: Audit) -> None:
+def test_a_stopped_leader_writes_nothing_after_another_took_over(
+    start: Start, audit: Audit
+) -> None:
     """SIGSTOP for longer than the lease, in the middle of writes, one after the other."""
     leader, follower = led(start, audit)
     for _ in range(2):
@@ -95,7 +97,7 @@ def test_who_is_stopped_writes_nothing_after_another_took_over(start: Start, aud
     audit.scales_by_holders()
 
 
-def test_who_is_stopped_while_it_connects_writes_nothing_when_it_goes_on(
+def test_a_leader_that_is_stopped_while_it_connects_writes_nothing_later(
     start: Start, audit: Audit, proxy: TcpProxy
 ) -> None:
     """The gate was open when the connection was begun; it is shut when the body would be sent."""
@@ -117,7 +119,7 @@ def test_who_is_stopped_while_it_connects_writes_nothing_when_it_goes_on(
     audit.scales_by_holders()
 
 
-def test_who_is_cut_off_writes_nothing_after_another_took_over(
+def test_a_leader_that_is_cut_off_writes_nothing_after_another_took_over(
     start: Start, audit: Audit, proxy: TcpProxy
 ) -> None:
     """Its packets get lost, also those on their way; connected again, it follows."""

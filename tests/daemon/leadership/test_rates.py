@@ -93,10 +93,7 @@ def test_a_standby_that_was_away_keeps_the_leaders_rates(shop: Shop) -> None:
                 shop.load(name, load)
                 counts.wait_for(name, load)
         os.kill(standby.pid, signal.SIGCONT)
-        standby.wait_for(
-            "what it does about its caches",
-            lambda line: line.get("message", "").startswith("this process was suspended for "),
-        )
+        standby.wait_for("the suspension", lambda line: line["event"] == "not_watched")
         let_pass(2 * SYNC)
         leader.kill()
         for name, case in CASES.items():

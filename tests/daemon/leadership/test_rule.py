@@ -26,38 +26,37 @@ def leader(asked: float = 0.0) -> Election:
     return member
 
 
-def test_a_lease_that_never_was_is_taken_at_once() -> None:
-    """The first record names holder, duration and both times; there was no transition yet."""
-    member = candidate()
-    member.observe(None, 100.0)
-    assert member.next_record(100.0, WALL) == LeaseRecord("a", 15, WALL, WALL, 0)
-    assert not member.leading(100.0)
-
-
 def takes_at(election: Election, instant: float) -> LeaseRecord:
     """Check that a candidate takes the Lease at an instant and no earlier; return its record."""
     assert election.next_record(instant - 0.01, WALL) is None
     return known(election.next_record(instant, WALL))
 
 
-@pytest.mark.parametrize("record", [LeaseRecord(), LeaseRecord("", 1, WALL, WALL, 7)])
-def test_a_lease_of_nobody_is_taken_at_once(record: LeaseRecord) -> None:
-    """One without a spec, and one that was given back; taking it is a transition."""
+@pytest.mark.parametrize(
+    ("record", "transitions"),
+    [(None, 0), (LeaseRecord(), 1), (LeaseRecord("", 1, WALL, WALL, 7), 8)],
+    ids=["missing", "without-a-spec", "given-back"],
+)
+def test_a_lease_without_a_holder_is_taken_at_once(
+    record: LeaseRecord | None, transitions: int
+) -> None:
+    """The candidate leads only once its record was written."""
     member = candidate()
-    member.observe(record, 0.0)
-    assert member.next_record(0.0, WALL + 5) == LeaseRecord(
-        "a", 15, WALL + 5, WALL + 5, record.transitions + 1
+    member.observe(record, 100.0)
+    assert member.next_record(100.0, WALL + 5) == LeaseRecord(
+        "a", 15, WALL + 5, WALL + 5, transitions
     )
+    assert not member.leading(100.0)
 
 
-def test_a_holder_writes_until_the_deadline_from_before_its_request() -> None:
+def test_the_lead_counts_from_before_the_request() -> None:
     """Not from the answer, which may have been long on its way."""
     member = leader(asked=100.0)
     assert member.leading(109.99)
     assert not member.leading(110.0)
 
 
-def test_a_renewal_keeps_when_it_was_acquired() -> None:
+def test_a_renewal_keeps_the_acquire_time() -> None:
     """Only renewTime and duration are written anew; no transition."""
     member = leader()
     assert member.next_record(2.0, WALL + 2) == LeaseRecord("a", 15, WALL, WALL + 2, 0)
@@ -65,7 +64,7 @@ def test_a_renewal_keeps_when_it_was_acquired() -> None:
     assert (member.leading(11.9), member.leading(12.0)) == (True, False)
 
 
-def test_who_leads_says_since_when_nobody_else_can_have() -> None:
+def test_the_time_of_the_lead_begins_anew_after_a_lapse() -> None:
     """From the request that took the Lease on; renewals in time keep it, a lapse begins anew."""
     member = candidate()
     assert member.leads_since(100.0) is None
@@ -77,7 +76,7 @@ def test_who_leads_says_since_when_nobody_else_can_have() -> None:
     assert member.leads_since(120.0) == 119.5
 
 
-def test_who_saw_another_lead_begins_anew() -> None:
+def test_the_time_of_the_lead_begins_anew_after_another_led() -> None:
     """Also within the time that it had been given before."""
     member = leader(asked=100.0)
     member.observe(OTHERS, 101.0)
@@ -87,45 +86,48 @@ def test_who_saw_another_lead_begins_anew() -> None:
     assert member.leads_since(103.0) == 102.0
 
 
+def written_at(wall: float | None) -> LeaseRecord:
+    """Return the record of a holder whose clock shows some time."""
+    return LeaseRecord("b", 15, wall, wall, 3)
+
+
+def lasting(seconds: float) -> LeaseRecord:
+    """Return the record of a holder that writes some duration."""
+    return LeaseRecord("b", seconds, WALL, WALL, 3)
+
+
 @pytest.mark.parametrize(
-    ("duration", "waits"), [(15.0, 15.0), (60.0, 60.0), (1.0, 15.0), (0.0, 15.0)]
+    ("seen", "taken"),
+    [
+        ([(100.0, lasting(15)), (110.0, lasting(15))], 115.0),
+        ([(100.0, lasting(60)), (110.0, lasting(60))], 160.0),
+        # A shorter duration, or none, is not what its holder counts on.
+        ([(100.0, lasting(1)), (110.0, lasting(1))], 115.0),
+        ([(100.0, lasting(0)), (110.0, lasting(0))], 115.0),
+        # Neither a clock that is a day off nor a missing time matters.
+        *(
+            ([(100.0, written_at(wall))], 115.0)
+            for wall in (0.0, WALL - 86_400, WALL + 86_400, None)
+        ),
+        # Each renewal begins the wait anew.
+        ([(float(at), written_at(WALL + at)) for at in range(0, 60, 2)], 73.0),
+        # The text may be what was seen long ago; the version shows that others came between.
+        ([(0.0, replace(OTHERS, version="7")), (100.0, replace(OTHERS, version="9"))], 115.0),
+        # The holder of a deleted Lease may have renewed it until just before.
+        ([(0.0, OTHERS), (30.0, None), (32.0, None)], 45.0),
+    ],
 )
-def test_anothers_lease_is_waited_for_from_when_it_was_first_seen(
-    duration: float, waits: float
+def test_a_lease_of_another_is_taken_when_it_has_not_changed_for_its_duration(
+    seen: list[tuple[float, LeaseRecord | None]], taken: float
 ) -> None:
-    """As long as its record says; a shorter one, or none, is not what its holder counts on."""
-    record = LeaseRecord("b", duration, WALL, WALL, 3)
+    """The time counts from when a record was first seen; taking the Lease is a transition."""
     member = candidate()
-    member.observe(record, 100.0)
-    member.observe(record, 110.0)
-    assert takes_at(member, 100.0 + waits) == LeaseRecord("a", 15, WALL, WALL, 4)
+    for at, record in seen:
+        member.observe(record, at)
+    assert takes_at(member, taken) == LeaseRecord("a", 15, WALL, WALL, 4)
 
 
-@pytest.mark.parametrize("written", [0.0, WALL - 86_400, WALL + 86_400, None])
-def test_what_the_clock_on_the_wall_said_is_of_no_account(written: float | None) -> None:
-    """A holder whose clock is a day off, or that wrote no time, holds as long as any."""
-    member = candidate()
-    member.observe(LeaseRecord("b", 15, written, written, 0), 100.0)
-    takes_at(member, 115.0)
-
-
-def test_each_renewal_that_is_seen_begins_the_wait_anew() -> None:
-    """Any change of the record does."""
-    member = candidate()
-    for second in range(0, 60, 2):
-        member.observe(LeaseRecord("b", 15, WALL, WALL + second, 3), float(second))
-    takes_at(member, 73.0)
-
-
-def test_what_is_put_back_by_hand_is_a_change() -> None:
-    """The text may be what was seen long ago; the version tells that others came between."""
-    member = candidate()
-    member.observe(replace(OTHERS, version="7"), 0.0)
-    member.observe(replace(OTHERS, version="9"), 100.0)
-    takes_at(member, 115.0)
-
-
-def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
+def test_a_renewal_without_an_answer_counts_once_it_is_renewed() -> None:
     """The answer was cut: the holder sees its own record, and renews over it at once."""
     member = leader()
     landed = known(member.next_record(2.0, WALL + 2))
@@ -138,30 +140,21 @@ def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
     assert member.leading(14.9)
 
 
-def test_a_follower_whose_lease_was_deleted_waits() -> None:
-    """Its holder may have renewed until just before; from then on nobody can have."""
-    member = candidate()
-    member.observe(OTHERS, 0.0)
-    member.observe(None, 30.0)
-    member.observe(None, 32.0)
-    assert takes_at(member, 45.0) == LeaseRecord("a", 15, WALL, WALL, 4)
-
-
-def test_a_holder_that_comes_too_late_for_its_deleted_lease_waits_too() -> None:
+def test_a_former_holder_of_a_deleted_lease_waits() -> None:
     """Another may have held the Lease before it was deleted."""
     member = leader()
     member.observe(None, 20.0)
     takes_at(member, 35.0)
 
 
-def test_who_resigns_leads_no_more_and_frees_the_lease() -> None:
+def test_a_leader_that_resigns_frees_the_lease() -> None:
     """Nobody holds it, for the shortest duration that the API allows; transitions stay."""
     member = leader()
     assert member.release(WALL + 3) == LeaseRecord("", 1, WALL + 3, WALL + 3, 0)
     assert not member.leading(0.1)
 
 
-def test_who_does_not_hold_the_lease_has_nothing_to_free() -> None:
+def test_a_candidate_without_the_lease_frees_nothing() -> None:
     """Neither a follower, nor who has seen nothing."""
     member = candidate()
     assert member.release(WALL) is None

@@ -13,6 +13,7 @@ from autoscaler.config.shards import Shard, owner
 from autoscaler.kubernetes import Api, Failure, Leases
 from autoscaler.kubernetes.election import ElectionTimes, LeaseRecord
 from autoscaler.kubernetes.leases import OtherShards
+from tests.narrowing import assert_parts
 from tests.worlds.cluster.accounts import Account
 from tests.worlds.daemon import DaemonProcess, Document, external, target, write_config
 from tests.worlds.prometheus.server import PrometheusServer
@@ -78,7 +79,7 @@ def test_nothing_is_written_before_all_leases_are_known() -> None:
         ("another_of_something", False),
     ],
 )
-def test_a_lease_of_another_number_that_owns_the_namespace_blocks(
+def test_a_lease_of_another_number_of_shards_blocks_its_namespaces(
     lease: str, *, blocks: bool
 ) -> None:
     """That of the same number cannot own what is ours; without shards one owns all."""
@@ -95,15 +96,17 @@ def test_a_lease_of_another_number_that_owns_the_namespace_blocks(
         ({"a_0_of_3": LeaseRecord("them", 15.0, version="2")}, None),
     ],
 )
-def test_it_blocks_until_it_is_free(later: dict[str, LeaseRecord], over: float | None) -> None:
+def test_such_a_lease_blocks_until_it_is_free(
+    later: dict[str, LeaseRecord], over: float | None
+) -> None:
     """One that was deleted or renewed blocks on; the new owner leads there since it was over."""
     rule = Rule()
-    assert rule.look(101.0, a_0_of_3=HELD) == "; what autoscaler-0-of-3 may write is not written"
+    assert_parts(rule.look(101.0, a_0_of_3=HELD), "autoscaler-0-of-3")
     rule.look(105.0, **later)
     assert rule.others.since(SHOP, 100.0) == over
 
 
-def test_it_blocks_until_it_has_run_out() -> None:
+def test_such_a_lease_blocks_until_it_has_expired() -> None:
     """It is counted from when it was seen, to an answer that still shows the same."""
     rule = Rule()
     rule.look(101.0, a_0_of_3=HELD)
@@ -113,7 +116,7 @@ def test_it_blocks_until_it_has_run_out() -> None:
     assert rule.others.since(SHOP, 100.0) == 116.5
 
 
-def test_one_that_is_taken_later_does_not_block() -> None:
+def test_a_lease_that_is_taken_later_does_not_block() -> None:
     """Its holder sees ours and waits.  Where nobody is waited for nothing more is asked."""
     rule = Rule()
     rule.look(101.0)
@@ -229,7 +232,7 @@ class Shards:
         def is_written() -> bool:
             return {place: by[-2:] for place, by in self.writers().items()} == wanted
 
-        wait_until(f"they are written by {wanted}", is_written, timeout=seconds, interval=0.2)
+        wait_until(f"writes by {wanted}", is_written, timeout=seconds, interval=0.2)
 
 
 def _is_owner(lease: str, namespace: str) -> bool:
@@ -246,7 +249,7 @@ def shards(
         yield Shards(request.param, tmp_path, prometheus_server.url, stack)
 
 
-def test_three_become_four_and_three_again(shards: Shards) -> None:
+def test_three_shards_become_four_and_three_again(shards: Shards) -> None:
     """Under load; the fourth stands by for the first one, and takes over when that is killed."""
     for number in range(3):
         shards.start(number, 3)
@@ -275,5 +278,5 @@ def test_three_become_four_and_three_again(shards: Shards) -> None:
     shards.wait_written(lambda place: owner(place, 3))
     for daemon in shards.daemons.values():
         daemon.stop()
-        told = [line["event"] for line in daemon.lines]
-        assert not {"fault", "sync_failed", "replicas_changed_by_other"} & set(told)
+        events = {line["event"] for line in daemon.lines}
+        assert not {"fault", "sync_failed", "replicas_changed_by_other"} & events
