@@ -56,7 +56,7 @@ def hanging(stack: ExitStack, name: str, folder: Path, url: str) -> ConnectedClu
 
 
 def waits(*clusters: ConnectedCluster, seconds: float) -> float:
-    """Return how long these are waited for."""
+    """Return how long the wait for these takes."""
     begun = clock.monotonic()
     wait_for_watches(clusters, threading.Event(), seconds, 0.1)
     return clock.monotonic() - begun
@@ -72,7 +72,7 @@ def test_a_cluster_that_hangs_delays_no_other(
     assert all(other.caches.wait_synced(clock.monotonic()) for other in others)
 
 
-def test_what_nobody_is_delayed_by_is_waited_for(
+def test_the_first_sync_waits_for_a_single_cluster_or_until_all_have_answered(
     stack: ExitStack, silent: str, tmp_path: Path
 ) -> None:
     """A cluster by itself has all the time; the wait ends with the last of those that answer."""
@@ -82,7 +82,9 @@ def test_what_nobody_is_delayed_by_is_waited_for(
 
 
 @pytest.mark.parametrize(("soft", "hard", "allowed"), [(256, 700, 700), (600, 600, 600)])
-def test_as_many_connections_are_allowed_as_may_be(soft: int, hard: int, allowed: int) -> None:
+def test_the_limit_of_open_files_is_raised_to_the_hard_limit(
+    soft: int, hard: int, allowed: int
+) -> None:
     """Many clusters take more files than a process may have open by default."""
     program = f"""
 import resource

@@ -64,18 +64,18 @@ def replaced(path: Path, text: str) -> None:
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
-    "main, in place": lambda main: main.write_text(MAIN + "syncPeriod: 1m\n"),
-    "main, replaced": lambda main: replaced(main, MAIN + "syncPeriod: 1m\n"),
-    "main, gone": lambda main: main.unlink(),
-    "included, in place": lambda main: (main.parent / "targets.d/a.yaml").write_text(row("other")),
-    "included, replaced": lambda main: replaced(main.parent / "targets.d/a.yaml", row("other")),
-    "included, gone": lambda main: (main.parent / "targets.d/a.yaml").unlink(),
-    "included, renamed": lambda main: (main.parent / "targets.d/a.yaml").rename(
+    "main-in-place": lambda main: main.write_text(MAIN + "syncPeriod: 1m\n"),
+    "main-replaced": lambda main: replaced(main, MAIN + "syncPeriod: 1m\n"),
+    "main-gone": lambda main: main.unlink(),
+    "included-in-place": lambda main: (main.parent / "targets.d/a.yaml").write_text(row("other")),
+    "included-replaced": lambda main: replaced(main.parent / "targets.d/a.yaml", row("other")),
+    "included-gone": lambda main: (main.parent / "targets.d/a.yaml").unlink(),
+    "included-renamed": lambda main: (main.parent / "targets.d/a.yaml").rename(
         main.parent / "targets.d/z.yaml"
     ),
-    "included, new": lambda main: (main.parent / "targets.d/b.yaml").write_text(row("other")),
-    "included, a link to nothing": lambda main: (main.parent / "targets.d/b.yaml").symlink_to("no"),
-    "folder, gone": lambda main: (main.parent / "targets.d").rename(main.parent / "gone"),
+    "included-new": lambda main: (main.parent / "targets.d/b.yaml").write_text(row("other")),
+    "included-dangling-link": lambda main: (main.parent / "targets.d/b.yaml").symlink_to("no"),
+    "folder-gone": lambda main: (main.parent / "targets.d").rename(main.parent / "gone"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Texts of others: however long and odd they are, what is told of them is short and printable."""
+"""Texts of others: however long and odd they are, they are shown short and printable."""
 
 import math
 from dataclasses import replace
@@ -27,18 +27,18 @@ UNREAL = Series({f"{number:04}{ODD}": LONG for number in range(1000)}, math.nan,
 TWIN = Series({"namespace": "shop", "pod": "p", "of": LONG}, 1.0, T0)
 
 READINGS: dict[str, QueryResult | QueryFailure] = {
-    "a stale series": QueryResult([STALE]),
-    "a series that is no number": QueryResult([UNREAL]),
-    "stale series among others": QueryResult([GOOD, *[STALE] * 1000]),
-    "ambiguous series": QueryResult([TWIN, TWIN]),
-    "a query that fails": QueryFailure(LONG),
-    "many warnings": QueryResult([replace(GOOD, value=0.0)], (LONG,) * 100),
+    "stale-series": QueryResult([STALE]),
+    "not-a-number": QueryResult([UNREAL]),
+    "some-stale-series": QueryResult([GOOD, *[STALE] * 1000]),
+    "ambiguous-series": QueryResult([TWIN, TWIN]),
+    "query-failed": QueryFailure(LONG),
+    "many-warnings": QueryResult([replace(GOOD, value=0.0)], (LONG,) * 100),
 }
 CLUSTER = {
-    "a scale that cannot be read": Memory(scales={"shop/a": ReadFailure(LONG)}),
-    "a selector": Memory(scales={"shop/a": Scale(2, 2, LONG[:LONGEST])}),
-    "a write that fails": Memory(scales={"shop/a": WEB}, outcomes={"shop/a": WriteFailure(LONG)}),
-    "another's name": Memory(scales={"shop/a": WEB}, controllers={"shop/a": LONG}),
+    "scale-unreadable": Memory(scales={"shop/a": ReadFailure(LONG)}),
+    "selector": Memory(scales={"shop/a": Scale(2, 2, LONG[:LONGEST])}),
+    "write-failed": Memory(scales={"shop/a": WEB}, outcomes={"shop/a": WriteFailure(LONG)}),
+    "controller": Memory(scales={"shop/a": WEB}, controllers={"shop/a": LONG}),
 }
 
 
@@ -50,7 +50,7 @@ def synced(case: str) -> SyncResult:
     else:
         world = CLUSTER[case]
         world.answers["queue"] = QueryResult([GOOD])
-    of_pods = case == "ambiguous series"
+    of_pods = case == "ambiguous-series"
     target = per_pod("shop", "a", "queue") if of_pods else external("shop", "a")
     with world.syncer() as syncer:
         syncer.sync([target], T0, 10.0)
@@ -65,11 +65,11 @@ def test_what_is_told_is_short_and_printable(case: str) -> None:
     text = "\n".join(
         (explain(result), paragraphs([result]), log_of([result], LogLevel.DEBUG, LogFormat.CONSOLE))
     )
-    told = [event.message for event in decision.events] + text.split("\n")
-    told += [condition.message for condition in decision.conditions]
-    assert any(r"\x1b[2J\u202e[red]\u2028" in line for line in told), told
-    assert [line for line in told if not line.isprintable()] == []
-    assert max(map(len, told)) < 10_000
+    shown = [event.message for event in decision.events] + text.split("\n")
+    shown += [condition.message for condition in decision.conditions]
+    assert any(r"\x1b[2J\u202e[red]\u2028" in line for line in shown), shown
+    assert [line for line in shown if not line.isprintable()] == []
+    assert max(map(len, shown)) < 10_000
     assert len(whole(result).encoded()) < 40_000
     assert len(log_of([result], LogLevel.DEBUG)) < 40_000
     if case in READINGS:  # nothing of a label of a megabyte stays with the target

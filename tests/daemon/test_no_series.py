@@ -1,4 +1,4 @@
-"""What the daemon finds out of queries without series, and when it asks."""
+"""Which series are missing for queries without results, and when the daemon looks for them."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class World:
 
     asked: list[str] = field(default_factory=list)
     found: dict[str, str] = field(default_factory=dict)
-    told: list[tuple[str, list[str]]] = field(default_factory=list)
+    reports: list[tuple[str, list[str]]] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
     answers: threading.Event = field(default_factory=threading.Event)
     fails: bool = False
@@ -34,7 +34,11 @@ class World:
         return QueryResult(())
 
     def tell(self, sentence: str, targets: Sequence[str]) -> None:
-        self.told.append((sentence, list(targets)))
+        self.reports.append((sentence, list(targets)))
+
+    def finds(self, target: str) -> bool:
+        """Return whether a target's missing series is known."""
+        return "m0" in self.found.get(target, "")
 
     @contextmanager
     def reporter(self) -> Iterator[NoSeriesReporter]:
@@ -53,18 +57,17 @@ def result(*, empty: bool, namespace: str = "shop") -> SyncResult:
     result = synced(timeline.sync("0s", queue=30), namespace)
     if not empty:
         return result
-    nothing = (Gap(GapKind.EMPTY, "the query returned no series"),)
+    nothing = (Gap(GapKind.EMPTY, "empty"),)
     observation = replace(result.inputs.observation, readings=nothing)
     return replace(result, given=replace(result.inputs, observation=observation))
 
 
 KEY = "shop/Deployment/web"
-FINDING = "there are no series m0"
 ASKED = 3
 """The query, the series of its selector, and the last sample of these."""
 
 
-def test_a_failure_is_looked_at_once_when_it_begins() -> None:
+def test_a_missing_series_is_looked_for_once_when_it_begins() -> None:
     """What is found stays while the failure does, and goes with it."""
     world = World()
     world.answers.set()
@@ -73,22 +76,22 @@ def test_a_failure_is_looked_at_once_when_it_begins() -> None:
         assert world.found == {}
         for _ in range(3):
             reporter.report(result(empty=True))
-        wait_until("it is found", lambda: world.found.get(KEY) == FINDING)
-        wait_until("it is told", lambda: world.told == [(f"queue: {FINDING}", [KEY])])
+        wait_until("a finding", lambda: world.finds(KEY))
+        wait_until("a report", lambda: world.reports == [(f"queue: {world.found[KEY]}", [KEY])])
         reporter.report(result(empty=True))
         assert world.asked[:2] == ["sum(m0)", "count(m0)"]
         reporter.report(result(empty=False))
         assert world.found == {KEY: ""}
         reporter.report(result(empty=True))
-        wait_until("it is found again", lambda: world.found.get(KEY) == FINDING)
+        wait_until("another finding", lambda: world.finds(KEY))
         assert len(world.asked) == 2 * ASKED
         reporter.use({"": world})
         reporter.report(result(empty=True))
-        wait_until("a new configuration is looked at anew", lambda: len(world.asked) == 3 * ASKED)
+        wait_until("more queries", lambda: len(world.asked) == 3 * ASKED)
     assert world.faults == []
 
 
-def test_no_sync_waits_for_an_answer_and_one_that_is_late_is_not_used() -> None:
+def test_no_sync_waits_for_an_answer_and_a_late_one_is_ignored() -> None:
     """The questions have a thread of their own; of a failure that is over nothing is said."""
     world = World()
     with world.reporter() as reporter:
@@ -99,20 +102,20 @@ def test_no_sync_waits_for_an_answer_and_one_that_is_late_is_not_used() -> None:
             reporter.report(result(empty=True, namespace=namespace))
         reporter.report(result(empty=False))
         world.answers.set()
-        wait_until("the others are found", lambda: world.found.get("n99/Deployment/web") == FINDING)
+        wait_until("the others", lambda: world.finds("n99/Deployment/web"))
     assert world.found[KEY] == ""
     # One query for all of them, in two batches at most.
     assert len(world.asked) <= 2 * ASKED
-    assert sum(len(targets) for _, targets in world.told) >= 100
+    assert sum(len(targets) for _, targets in world.reports) >= 100
 
 
-def test_a_defect_is_told_and_the_next_failure_is_looked_at() -> None:
+def test_a_defect_is_reported_and_the_next_failure_is_looked_at() -> None:
     """It costs no sync."""
     world = World(fails=True)
     world.answers.set()
     with world.reporter() as reporter:
         reporter.report(result(empty=True))
-        wait_until("it is told", lambda: len(world.faults) == 1)
+        wait_until("a fault", lambda: len(world.faults) == 1)
         world.fails = False
         reporter.report(result(empty=True, namespace="mail"))
-        wait_until("it is found", lambda: "mail/Deployment/web" in world.found)
+        wait_until("a finding", lambda: world.finds("mail/Deployment/web"))

@@ -1,4 +1,4 @@
-"""A reading that returns after a gap: told once, explained for as long as it holds, and shown."""
+"""A reading that returns after a gap: in the log, in explanations and in metrics."""
 
 from dataclasses import replace
 
@@ -8,7 +8,9 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
+from autoscaler.core.text import rfc3339
 from autoscaler.rendering.explanation import explain
+from tests.narrowing import assert_parts
 from tests.telemetry.results import metrics_of, series_of
 from tests.worlds.log import log_lines
 from tests.worlds.memory import T0, Memory, answer, external
@@ -32,25 +34,25 @@ def results() -> list[SyncResult]:
     return world.results
 
 
-def test_it_is_told_once_at_info(results: list[SyncResult]) -> None:
-    """At the sync that reads it first; the first reading of all is no news."""
+def test_a_reading_that_returns_is_one_line_at_info(results: list[SyncResult]) -> None:
+    """It is of the sync that reads it first; the first reading of all has no line."""
     (line,) = [line for line in log_lines(results) if line["event"] == "reading_returned"]
     assert (line["level"], line["metric"]) == ("info", "queue")
     assert line["target"] == "shop/Deployment/web"
-    assert line["message"].startswith("queue is read again after a gap; its range may lack")
+    assert_parts(line["message"], "queue", rfc3339(T0 + 15 * BACK + 155)[:15])
 
 
-def test_the_explanation_says_since_when_and_until_when(results: list[SyncResult]) -> None:
-    """As long as it holds, and no longer."""
+def test_the_explanation_names_a_gap_until_the_range_is_whole(results: list[SyncResult]) -> None:
     held = explain(results[BACK + 2])
-    assert "first reading after a gap 30 s ago" in held
-    assert "1 -> 5 (ScaleDownStabilized): no scale-down until " in held
-    assert "first reading 15 s ago" in explain(results[1])
+    assert_parts(held, "gap 30 s ago", "1 -> 5 (ScaleDownStabilized)")
+    assert_parts(explain(results[1]), "15 s ago")
     assert "first reading" not in explain(results[WHOLE])
 
 
-def test_the_page_shows_until_when(results: list[SyncResult]) -> None:
-    """As an instant, absent before and after."""
+def test_the_page_shows_the_time_before_which_nothing_scales_down(
+    results: list[SyncResult],
+) -> None:
+    """The series is absent before and after."""
     name = "autoscaler_target_no_scale_down_until_timestamp_seconds"
     (until,) = series_of(metrics_of(results[BACK + 2]), name).values()
     assert until == pytest.approx(T0 + 15 * BACK + 155, abs=1)

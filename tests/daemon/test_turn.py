@@ -1,4 +1,4 @@
-"""Of the daemons with one state directory one is at work at a time."""
+"""Only one of the daemons with the same state directory works at a time."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ def at_work(directory: Path) -> Iterator[None]:
 class Waiting:
     def __init__(self, directory: Path) -> None:
         self.stop = threading.Event()
-        self.told: list[str] = []
+        self.holders: list[str] = []
         self.waits = threading.Event()
         self.turn: bool | None = None
         self.stack = ExitStack()
@@ -41,21 +41,21 @@ class Waiting:
         return self.turn
 
     def _run(self, directory: Path) -> None:
-        self.turn = await_turn(directory, self.stop, self._told, self.stack)
+        self.turn = await_turn(directory, self.stop, self._note, self.stack)
 
-    def _told(self, holder: str) -> None:
-        self.told.append(holder)
+    def _note(self, holder: str) -> None:
+        self.holders.append(holder)
         self.waits.set()
 
 
-def test_the_second_waits_until_the_first_has_gone(tmp_path: Path) -> None:
+def test_a_second_daemon_waits_until_the_first_has_ended(tmp_path: Path) -> None:
     """It knows which process that is, and has its turn as soon as the lock is free."""
     with at_work(tmp_path):
         second = Waiting(tmp_path)
         assert second.waits.wait(LONG)
         assert second.turn is None
     assert second.result() is True
-    assert set(second.told) == {f"process {os.getpid()} on {os.uname().nodename}"}
+    assert set(second.holders) == {f"process {os.getpid()} on {os.uname().nodename}"}
     third = Waiting(tmp_path)
     assert third.waits.wait(LONG)
     second.stack.close()
@@ -63,7 +63,7 @@ def test_the_second_waits_until_the_first_has_gone(tmp_path: Path) -> None:
     third.stack.close()
 
 
-def test_the_turn_outlives_the_errors_of_a_disk(tmp_path: Path) -> None:
+def test_the_lock_outlives_errors_of_the_disk(tmp_path: Path) -> None:
     """The state's own lock is given up after an error; this one is not, and a reader needs none."""
     with ExitStack() as stack:
         assert await_turn(tmp_path, threading.Event(), pytest.fail, stack)
@@ -75,7 +75,7 @@ def test_the_turn_outlives_the_errors_of_a_disk(tmp_path: Path) -> None:
         second.result()
 
 
-def test_nobody_is_waited_for_where_nothing_can_be_locked(tmp_path: Path) -> None:
+def test_without_a_lock_a_daemon_does_not_wait(tmp_path: Path) -> None:
     """The daemon goes on from memory, as the store says."""
     (tmp_path / "file").touch()
     with ExitStack() as stack:
@@ -83,7 +83,9 @@ def test_nobody_is_waited_for_where_nothing_can_be_locked(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("held", [b"", b"\xff\x1b[2J 3", b"12", b"x" * 9999])
-def test_who_has_it_is_not_known_from_a_file_of_others(tmp_path: Path, held: bytes) -> None:
+def test_a_holder_file_with_other_content_is_shown_as_one_printable_line(
+    tmp_path: Path, held: bytes
+) -> None:
     """Whatever is in the file, the sentence is one line without control characters."""
     with at_work(tmp_path):
         (tmp_path / DAEMON_LOCK).write_bytes(held)
@@ -91,4 +93,4 @@ def test_who_has_it_is_not_known_from_a_file_of_others(tmp_path: Path, held: byt
         assert second.waits.wait(LONG)
         second.stop.set()
         second.result()
-    assert second.told[0] in {"another process", "process 12"}
+    assert second.holders[0] in {"another process", "process 12"}

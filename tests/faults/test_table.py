@@ -129,7 +129,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         ),
         "two daemons with one state directory": Proof(
             test_ours.test_two_daemons_with_one_state_directory,
-            test_turn.test_the_turn_outlives_the_errors_of_a_disk,
+            test_turn.test_the_lock_outlives_errors_of_the_disk,
             seen=[test_ours.AT_WORK, test_ours.TAKES_OVER],
         ),
         "Prometheus' credentials rotate": Proof(
