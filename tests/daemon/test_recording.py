@@ -1,5 +1,7 @@
 """What the daemon records, and where: changes in full, the numbers of syncs, how HPAs agree."""
 
+import errno
+import os
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing
@@ -12,7 +14,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from autoscaler import clock
-from autoscaler.config import Config
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
@@ -26,7 +27,7 @@ from tests.core.builders import BASE, average, external, spec
 from tests.core.hpa_beside import HpaBeside
 from tests.core.timeline import Timeline
 from tests.daemon.test_service import TARGET, Daemon
-from tests.narrowing import known
+from tests.narrowing import assert_parts, known
 from tests.telemetry.results import result_of, series_of, target_of
 from tests.worlds.announced import Announced
 from tests.worlds.record import synced
@@ -59,9 +60,16 @@ def recorder(writer: FakeWriter) -> Recorder:
     return Recorder(cast("RecordWriter", writer))
 
 
-def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> None:
+@pytest.fixture
+def writer() -> FakeWriter:
+    return FakeWriter()
+
+
+def test_a_change_is_recorded_in_full_and_other_syncs_by_their_numbers(
+    writer: FakeWriter,
+) -> None:
     """A row for each sync; the decision with it where something but a value differs."""
-    writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
+    timeline = Timeline(spec(external(average("10"))), replicas=3)
     recording = recorder(writer)
     result = synced(timeline.sync("0s", queue=30))
     recording.configure([result.target], timeline.flags)
@@ -73,124 +81,110 @@ def test_a_change_is_recorded_in_full_and_what_is_between_by_its_numbers() -> No
         (3, 3, 10_000, 3),
         *((3, 3, 10_334, 3), (3, 6, 20_000, 6), (6, 6, 10_000, 6)),
     ]
-    scaled = known(writer.rows[2].change)
-    assert writer.rows[2].message.startswith("scaled 3 -> 6: ")
-    assert scaled.decision.written
+    assert_parts(writer.rows[2].message, "3 -> 6")
+    assert known(writer.rows[2].change).decision.written
     assert writer.retained == [{WEB}]
 
 
-def test_after_a_loss_and_with_other_flags_everything_is_recorded_anew() -> None:
-    """Where rows were lost nobody knows what holds, and other flags are other rules."""
-    writer, timeline = FakeWriter(), Timeline(spec(external(average("10"))), replicas=3)
+def test_after_a_loss_and_with_other_flags_everything_is_recorded_again(
+    writer: FakeWriter,
+) -> None:
+    """Lost rows may have been the last change, and other flags are other rules."""
     recording = recorder(writer)
-    result = synced(timeline.sync("0s", queue=30))
-    recording.configure([result.target], timeline.flags)
-    for _ in range(2):
-        recording.report(result)
-    writer.epoch += 1
-    for _ in range(2):
-        recording.report(result)
-    recording.configure([result.target], replace(Flags(), tolerance=0.2))
-    for _ in range(2):
-        recording.report(result)
+    result = synced(Timeline(spec(external(average("10"))), replicas=3).sync("0s", queue=30))
+    for flags, epoch in ((Flags(), 0), (Flags(), 1), (replace(Flags(), tolerance=0.2), 1)):
+        writer.epoch = epoch
+        recording.configure([result.target], flags)
+        for _ in range(2):
+            recording.report(result)
     assert [row.change is not None for row in writer.rows] == [True, False] * 3
     recording.configure([], Flags())
     recording.report(result)
     assert len(writer.rows) == 6
 
 
-def config_of(folder: Path, text: str) -> Config:
-    """Return a configuration without targets."""
-    return loaded(folder, top(text))
-
-
 class DatabaseFile(Announced):
-    """A recording as the daemon opens it, and what was said of it."""
+    """A recording as the daemon opens it, and what the daemon reports of it."""
 
-    def __init__(self, config: Config, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, text: str, stack: ExitStack) -> None:
         super().__init__()
+        config = loaded(folder, top(text))
         self.recording = open_recording(config, self.announcements, self.metrics, stack)
 
-    def told(self) -> tuple[bool, str] | None:
-        """Return what the health says of the record."""
+    @property
+    def state(self) -> tuple[bool, str] | None:
+        """The state of the record in the health, once it was reported."""
         return self.component(Component.RECORD)
 
+    def wait_state(self) -> tuple[bool, str]:
+        return known(wait_until("the state", lambda: self.state))
 
-def test_it_is_in_the_state_directory(tmp_path: Path) -> None:
-    """The health and the log say where, and metrics how large it is."""
+
+def test_the_record_is_in_the_state_directory(tmp_path: Path) -> None:
+    """Health and log have its path, and metrics its size."""
     with capture_logs() as lines, ExitStack() as stack:
-        opened = DatabaseFile(config_of(tmp_path, f"stateDirectory: {tmp_path}/state"), stack)
-        sentence = f"decisions are recorded in {tmp_path}/state/record.db"
-        wait_until("it is said", lambda: opened.told() == (True, sentence))
+        opened = DatabaseFile(tmp_path, f"stateDirectory: {tmp_path}/state", stack)
+        ok, message = opened.wait_state()
         wait_until(
-            "it is measured",
-            lambda: series_of(opened.metrics, "autoscaler_record_bytes")[()] > 10_000,
+            "the size", lambda: series_of(opened.metrics, "autoscaler_record_bytes")[()] > 10_000
         )
-        assert opened.recording.reader is not None
-        assert opened.recording.reader.targets() == []
-    assert [line["message"] for line in lines if line["event"] == "record"] == [sentence]
+        assert known(opened.recording.reader).targets() == []
+    assert ok
+    assert_parts(message, f"{tmp_path}/state/record.db")
+    assert [
+        (line["log_level"], line["message"]) for line in lines if line["event"] == "record"
+    ] == [("info", message)]
 
 
-def test_how_targets_stood_is_known_after_a_restart(tmp_path: Path) -> None:
-    """Since when a state lasts goes on from what is recorded."""
+def test_the_time_of_a_state_is_known_after_a_restart(tmp_path: Path) -> None:
+    """It is that of the record."""
     target = target_of()
-    config = config_of(tmp_path, f"stateDirectory: {tmp_path}/state")
     with running(tmp_path / "state") as writer:
         writer.put(decided(target=target.key))
     with ExitStack() as stack:
-        opened = DatabaseFile(config, stack)
-        opened.metrics.states.set_targets([target])
+        opened = DatabaseFile(tmp_path, f"stateDirectory: {tmp_path}/state", stack)
         states = opened.metrics.states
-        wait_until("it is said", opened.told)
+        states.set_targets([target])
+        opened.wait_state()
 
         def since() -> float | None:
             states.note(result_of(target))
             return states.known()[0].since
 
-        wait_until("it goes on", lambda: since() == BASE)
+        wait_until("the time", lambda: since() == BASE)
 
 
-def test_without_a_state_directory_it_lives_as_long_as_the_process(
+def test_without_a_state_directory_the_record_lives_as_long_as_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a temporary folder, which is gone afterwards; the sentence says so."""
+    """It is in a temporary folder, which the health names with the reason."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with ExitStack() as stack:
-        opened = DatabaseFile(config_of(tmp_path, "stateDirectory: null"), stack)
-        wait_until("it is said", opened.told)
-        told = known(opened.told())
-        assert told[1].startswith(f"decisions are recorded in {tmp_path}/autoscaler-")
-        assert told[1].endswith(
-            "/record.db only as long as this process runs: stateDirectory is null"
-        )
+        ok, message = DatabaseFile(tmp_path, "stateDirectory: null", stack).wait_state()
+    assert ok
+    assert_parts(message, f"{tmp_path}/autoscaler-", "/record.db", "stateDirectory is null")
     assert [file.name for file in tmp_path.iterdir()] == ["autoscaler.yaml"]
 
 
-def test_where_nothing_can_be_written_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("text", ["stateDirectory: null", "stateDirectory: {}/state\nrecord: null"])
+def test_nothing_is_recorded_without_a_folder_or_if_it_is_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """As in a container with a read-only file system."""
+    """A file system that cannot be written to is in the health; what is off is not."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with ExitStack() as stack:
-        opened = DatabaseFile(config_of(tmp_path, "stateDirectory: null"), stack)
+        opened = DatabaseFile(tmp_path, text.format(tmp_path), stack)
         assert opened.recording == Recording()
-        why = (
-            "stateDirectory is null, and no temporary folder can be made: No such file or directory"
-        )
-        assert opened.told() == (False, f"nothing is recorded: {why}")
+    if "record" in text:
+        assert opened.state is None
+    else:
+        ok, message = known(opened.state)
+        assert not ok
+        assert_parts(message, "stateDirectory", os.strerror(errno.ENOENT))
+    assert [file.name for file in tmp_path.iterdir()] == ["autoscaler.yaml"]
 
 
-def test_null_records_nothing(tmp_path: Path) -> None:
-    """No file, no thread, and nothing to be said."""
-    with ExitStack() as stack:
-        text = f"stateDirectory: {tmp_path}/state\nrecord: null"
-        opened = DatabaseFile(config_of(tmp_path, text), stack)
-        assert opened.recording == Recording()
-    assert opened.told() is None
-    assert not (tmp_path / "state").exists()
-
-
-def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
+def test_the_daemon_records_its_decisions(tmp_path: Path) -> None:
     """A target whose scale cannot be read is in the record a moment after its sync."""
     record = DirectoryRecord(tmp_path / "state")
     more = {"stateDirectory": str(tmp_path / "state"), "syncPeriod": "1s"}
@@ -209,7 +203,7 @@ def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
     assert record.entry(change).rules.target.key == KEY
 
 
-# -- targets in shadow are compared while the daemon runs, and what became known is handed in ------
+# -- targets in shadow are compared while the daemon runs ------------------------------------------
 
 SPEC = spec(external(average("10")), maximum=20)
 LESS = spec(external(average("10")), maximum=5)
@@ -223,9 +217,13 @@ def results(seconds: float) -> Iterator[SyncResult]:
         yield beside.sides[1].line.result
 
 
-def test_stretches_that_follow_each_other_are_one() -> None:
-    """It is handed in again with another end; the first window is another stretch."""
-    writer = FakeWriter()
+def live(result: SyncResult) -> SyncResult:
+    """Return the result of the same target, which is not in shadow."""
+    return replace(result, decision=replace(result.decision, shadow=False))
+
+
+def test_intervals_of_one_kind_are_joined(writer: FakeWriter) -> None:
+    """An interval is handed in again with another end; the first window is another interval."""
     with closing(recorder(writer)) as recording:
         played = [*results(900)]
         for result in played:
@@ -239,42 +237,42 @@ def test_stretches_that_follow_each_other_are_one() -> None:
     assert second.end == pytest.approx(played[-1].decision.stamp - 16.5)
 
 
-@pytest.mark.parametrize("change", ["live", "removed"])
-def test_a_target_that_leaves_the_shadow_is_forgotten(change: str) -> None:
-    """What is known is handed in then, and nothing more at the end."""
-    writer = FakeWriter()
+@pytest.mark.parametrize("becomes_live", [True, False], ids=["live", "removed"])
+def test_a_comparison_ends_with_the_shadow_of_its_target(
+    writer: FakeWriter, *, becomes_live: bool
+) -> None:
+    """The last interval is handed in then, and nothing more at the end."""
     with closing(recorder(writer)) as recording:
-        for result in results(345):
+        played = [*results(345)]
+        for result in played:
             recording.report(result)
-        live = replace(result.target, extensions=Extensions())
+        result = played[-1]
+        target = replace(result.target, extensions=Extensions())
         recording.configure([result.target], Flags())
-        told = len(writer.agreed)
-        recording.configure([live] if change == "live" else [], Flags())
-        if change == "live":
-            recording.report(replace(result, decision=replace(result.decision, shadow=False)))
+        before = len(writer.agreed)
+        recording.configure([target] if becomes_live else [], Flags())
+        if becomes_live:
+            recording.report(live(result))
         assert writer.agreed[-1].end == pytest.approx(result.decision.stamp - 16.5)
-        assert len(writer.agreed) > told
-        told = len(writer.agreed)
-    assert len(writer.agreed) == told
+        after = len(writer.agreed)
+        assert after > before
+    assert len(writer.agreed) == after
 
 
-def test_a_live_target_is_not_compared() -> None:
-    """Nothing else scales it."""
-    writer = FakeWriter()
+def test_a_live_target_is_not_compared(writer: FakeWriter) -> None:
     with closing(recorder(writer)) as recording:
         for result in results(300):
-            recording.report(replace(result, decision=replace(result.decision, shadow=False)))
+            recording.report(live(result))
     assert writer.agreed == []
 
 
-def test_the_record_keeps_it(tmp_path: Path) -> None:
-    """With the last of it, as the daemon ends."""
-    config = config_of(tmp_path, f"stateDirectory: {tmp_path}/state")
+def test_the_record_keeps_the_comparison(tmp_path: Path) -> None:
+    """The last interval is written when the daemon ends."""
     begin = clock.wall() - 900  # what is older than the record keeps may be removed at once
     with ExitStack() as stack:
-        recorder = known(DatabaseFile(config, stack).recording.recorder)
+        opened = DatabaseFile(tmp_path, f"stateDirectory: {tmp_path}/state", stack)
         for result in results(900):
             decision = replace(result.decision, stamp=begin + result.decision.stamp)
-            recorder.report(replace(result, decision=decision))
+            known(opened.recording.recorder).report(replace(result, decision=decision))
     totals = DirectoryRecord(tmp_path / "state").agreement(None, 0.0, 0.0)[WEB].totals
     assert totals[Agreement.DIFFERENT].seconds > 200

@@ -1,4 +1,4 @@
-"""A configuration that cannot be put in force is tried again; one with mistakes is not."""
+"""A configuration that cannot take effect is tried again; one with mistakes is not."""
 
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from autoscaler.daemon.reload import (
 )
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.telemetry.health import Component
+from tests.narrowing import assert_parts, known
 from tests.telemetry.results import series_of
 from tests.worlds.announced import Announced
 
@@ -25,39 +26,49 @@ GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
 
 
 class Reloading(Announced):
-    """A reload whose time the test says; ``refusals`` is what putting in force raises in turn."""
+    """A reload on a clock of its own; ``refusals`` are what applying a configuration raises."""
 
     def __init__(
-        self, file: Path, *refusals: Exception, source: ConfigSource | None = None
+        self, folder: Path, *refusals: Exception, source: ConfigSource | None = None
     ) -> None:
         super().__init__()
-        self.file = file
+        self.file = folder / "autoscaler.yaml"
         self.tries: list[float] = []
         self._refusals = list(refusals)
         self._now = 1000.0
         self.write("15s")
-        config = load(file)
+        config = load(self.file)
         self.source = source or FileSource(config.path, config.sources)
         self.reload = Reload(config, self.source, self._put_in_force, self.announcements)
 
-    def write(self, period: str) -> None:
-        self.file.write_text(GOOD.format(period=period))
+    def write(self, period: str, more: str = "") -> None:
+        self.file.write_text(GOOD.format(period=period) + more)
 
-    def pass_(self, seconds: float, *, asked: bool = False) -> list[EventDict]:
-        """Let so many seconds pass with a look in each, and return what was logged."""
+    def lines(self, seconds: float, *, asked: bool = False) -> list[EventDict]:
+        """Let seconds pass with a look in each, and return what was logged."""
         with capture_logs() as lines:
             for number in range(round(seconds)):
                 self._now += 1.0
                 self.reload.poll(self._now, asked=asked and number == 0)
         return lines
 
+    def events(self, seconds: float, *, asked: bool = False) -> list[str]:
+        """Let seconds pass as well, and return the events of the lines."""
+        return [line["event"] for line in self.lines(seconds, asked=asked)]
+
     def outcomes(self) -> dict[str, float]:
         """Return how many reloads had each outcome."""
         series = series_of(self.metrics, "autoscaler_reloads_total").items()
         return {labels[0][1]: count for labels, count in series}
 
-    def told(self) -> tuple[bool, str]:
-        return self.component(Component.RELOAD) or pytest.fail("nothing")
+    @property
+    def period(self) -> float:
+        """The sync period that is in force."""
+        return self.reload.config.sync_period
+
+    @property
+    def state(self) -> tuple[bool, str]:
+        return known(self.component(Component.RELOAD))
 
     def _put_in_force(self, config: Config) -> None:
         self.tries.append(config.sync_period)
@@ -65,93 +76,88 @@ class Reloading(Announced):
             raise self._refusals.pop(0)
 
 
-HANGS = "a sync in hand does not end; it is tried again"
+RELOAD_FAILED = "reload_failed"
+"""The event of a configuration that does not take effect."""
 
 
 def hanging() -> HangingSyncError:
     """Return what a swap raises."""
-    return HangingSyncError("a sync in hand does not end")
+    return HangingSyncError("it hangs")
 
 
-def test_what_cannot_be_put_in_force_now_is_tried_again(tmp_path: Path) -> None:
-    """Every 30 s until it succeeds, told once; the configuration before stays meanwhile."""
-    reload = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging(), hanging())
+def test_a_configuration_that_cannot_take_effect_is_tried_again(tmp_path: Path) -> None:
+    """Every 30 s until it succeeds, logged once; the configuration before stays meanwhile."""
+    reload = Reloading(tmp_path, hanging(), hanging(), hanging())
     reload.write("30s")
-    lines = reload.pass_(4)
-    assert [line["event"] for line in lines] == ["reload_failed"]
-    assert HANGS in lines[0]["message"]
-    assert reload.tries == [30.0]
-    assert reload.reload.config.sync_period == 15.0
-    assert reload.told()[0] is False
-    assert "a sync in hand does not end" in reload.told()[1]
-    assert reload.pass_(2 * RETRY_SECONDS) == []
+    (line,) = reload.lines(4)
+    assert (line["event"], line["log_level"]) == (RELOAD_FAILED, "error")
+    assert_parts(line["message"], "it hangs")
+    assert (reload.tries, reload.period) == ([30.0], 15.0)
+    ok, message = reload.state
+    assert not ok
+    assert_parts(message, "it hangs")
+    assert reload.events(2 * RETRY_SECONDS) == []
     assert reload.tries == [30.0] * 3
     assert reload.outcomes() == {"succeeded": 0, "failed": 3}
-    assert [line["event"] for line in reload.pass_(RETRY_SECONDS)] == ["reloaded"]
-    assert reload.reload.config.sync_period == 30.0
-    assert reload.told()[0] is True
+    assert reload.events(RETRY_SECONDS) == ["reloaded"]
+    assert (reload.period, reload.state[0]) == (30.0, True)
     assert reload.outcomes() == {"succeeded": 1, "failed": 3}
-    reload.pass_(3 * RETRY_SECONDS)
+    reload.events(3 * RETRY_SECONDS)
     assert len(reload.tries) == 4
 
 
-def test_what_the_file_says_by_then_is_tried(tmp_path: Path) -> None:
-    """A change meanwhile, and a signal, do not wait for the next try."""
-    reload = Reloading(tmp_path / "autoscaler.yaml", hanging(), hanging())
+def test_a_change_and_a_signal_do_not_wait_for_the_next_try(tmp_path: Path) -> None:
+    reload = Reloading(tmp_path, hanging(), hanging())
     reload.write("30s")
-    reload.pass_(4)
-    reload.pass_(1, asked=True)
+    reload.events(4)
+    reload.events(1, asked=True)
     reload.write("120s")
-    reload.pass_(4)
-    assert reload.tries == [30.0, 30.0, 120.0]
-    assert reload.reload.config.sync_period == 120.0
+    reload.events(4)
+    assert (reload.tries, reload.period) == ([30.0, 30.0, 120.0], 120.0)
 
 
-def test_very_many_mistakes_are_few_lines_of_the_log(tmp_path: Path) -> None:
-    """Some are logged and the rest is counted; the last good configuration stays in force."""
-    reload = Reloading(tmp_path / "autoscaler.yaml")
+def test_only_the_first_of_very_many_mistakes_are_logged(tmp_path: Path) -> None:
+    """The others are counted; the last good configuration stays in force."""
+    reload = Reloading(tmp_path)
     reload.file.write_text("prometheus: {url: http://p:9090}\ntargets: [" + "x, " * 5000 + "]\n")
-    (line,) = reload.pass_(4)
-    assert (line["event"], len(line["problems"]), line["more_problems"]) == (
-        "reload_failed",
-        20,
-        81,
-    )
-    assert reload.reload.config.sync_period == 15.0
+    (line,) = reload.lines(4)
+    assert line["event"] == RELOAD_FAILED
+    assert (len(line["problems"]), line["more_problems"]) == (20, 81)
+    assert reload.period == 15.0
 
 
-def test_a_file_with_mistakes_is_tried_when_it_changes(tmp_path: Path) -> None:
-    """It ends the tries of the one before it, and is read once, since it says the same again."""
-    reload = Reloading(tmp_path / "autoscaler.yaml", hanging())
+def test_a_file_with_mistakes_is_read_again_only_when_it_changes(tmp_path: Path) -> None:
+    """It ends the tries of the configuration before it."""
+    reload = Reloading(tmp_path, hanging())
     reload.write("30s")
-    reload.pass_(4)
+    reload.events(4)
     reload.write("never")
-    assert [line["event"] for line in reload.pass_(3 * RETRY_SECONDS)] == ["reload_failed"]
+    assert reload.events(3 * RETRY_SECONDS) == [RELOAD_FAILED]
     assert reload.outcomes() == {"succeeded": 0, "failed": 2}
     assert reload.tries == [30.0]
     reload.write("120s")
-    reload.pass_(4)
-    assert reload.reload.config.sync_period == 120.0
+    reload.events(4)
+    assert reload.period == 120.0
 
 
-@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), OSError("no room")])
-def test_a_defect_is_told_once_and_tried_again(tmp_path: Path, error: Exception) -> None:
-    """Whatever prevented it may be over, and the daemon goes on in any case."""
-    reload = Reloading(tmp_path / "autoscaler.yaml", error, error)
+@pytest.mark.parametrize("error", [RuntimeError("no thread"), OSError("no room")])
+def test_a_defect_is_logged_once_and_tried_again(tmp_path: Path, error: Exception) -> None:
+    """Its cause may be over by then."""
+    reload = Reloading(tmp_path, error, error)
     reload.write("30s")
-    assert [line["event"] for line in reload.pass_(4)] == ["reload_failed", "fault"]
-    assert [line["event"] for line in reload.pass_(2 * RETRY_SECONDS)] == ["reloaded"]
+    assert reload.events(4) == [RELOAD_FAILED, "fault"]
+    assert reload.events(2 * RETRY_SECONDS) == ["reloaded"]
 
 
-def test_files_that_are_written_while_they_are_read_are_read_again(
+def test_files_that_change_while_they_are_read_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a main file of before and an included one of after nothing ever comes into force."""
-    reload = Reloading(tmp_path / "autoscaler.yaml")
+    """An old main file never takes effect with a new included one."""
+    reload = Reloading(tmp_path)
     included = tmp_path / "more.yaml"
 
     def deploy(period: str) -> None:
-        reload.file.write_text(GOOD.format(period=period) + "include: [more.yaml]\n")
+        reload.write(period, "include: [more.yaml]\n")
         included.write_text(f"queries: {{q: period {period}}}\n")
 
     read_bytes, deployed = file_contents.read_bytes, ["120s"]
@@ -164,61 +170,53 @@ def test_files_that_are_written_while_they_are_read_are_read_again(
 
     deploy("30s")
     monkeypatch.setattr(reading, "read_bytes", read)
-    reload.pass_(1, asked=True)
-    assert reload.tries == [120.0]
-    reload.pass_(5)
-    assert reload.tries == [120.0]
+    for seconds, asked in ((1, True), (5, False)):
+        reload.events(seconds, asked=asked)
+        assert reload.tries == [120.0]
 
 
 @pytest.mark.parametrize("late", ["token", "folder/token"])
-def test_a_file_that_comes_late_needs_nobody(tmp_path: Path, late: str) -> None:
-    """A configuration is refused for a secret that is not there yet, and read again once it is."""
-    reload = Reloading(tmp_path / "autoscaler.yaml")
+def test_a_secret_file_that_comes_late_is_noticed(tmp_path: Path, late: str) -> None:
+    """A configuration is refused without it, and read again once it is there."""
+    reload = Reloading(tmp_path)
     named = GOOD.replace("http://p:9090", f"http://p:9090, bearerTokenFile: {late}")
     reload.file.write_text(named.format(period="30s"))
-    assert [line["event"] for line in reload.pass_(60)] == ["reload_failed"]
+    assert reload.events(60) == [RELOAD_FAILED]
     (tmp_path / late).parent.mkdir(exist_ok=True)
     (tmp_path / late).write_text("secret")
-    assert [line["event"] for line in reload.pass_(5)] == ["reloaded"]
-    assert reload.told()[0] is True
+    assert reload.events(5) == ["reloaded"]
+    assert reload.state[0]
     (tmp_path / late).write_text("another")
-    assert reload.pass_(5) == []
+    assert reload.events(5) == []
 
 
-def test_what_waits_for_a_restart_is_told_until_it_is_taken_back(tmp_path: Path) -> None:
-    """It is compared with what the daemon was started with, which runs on."""
-    reload = Reloading(tmp_path / "autoscaler.yaml")
-
-    def told(period: str, more: str) -> list[str]:
-        reload.file.write_text(GOOD.format(period=period) + more)
-        return [line["message"] for line in reload.pass_(4) if line["event"] == "needs_restart"]
-
-    def reloaded() -> str:
-        (line,) = (line for line in reload.pass_(1, asked=True) if line["event"] == "reloaded")
-        return str(line["message"])
-
-    late = "listen: 127.0.0.1:9191 -> :9999; this takes effect when the daemon starts again"
-    assert told("15s", "listen: :9999\n") == [late]
-    assert told("30s", "listen: :9999\n") == [late]
-    assert reloaded() == "nothing has changed"
-    reload.file.write_text(GOOD.format(period="30s"))
-    taken_back, again = reload.pass_(4), reload.pass_(1, asked=True)
-    assert [line["event"] for line in taken_back] == ["reloaded", "needs_no_restart"]
-    assert [line["event"] for line in again] == ["reloaded"]
+def test_a_change_that_needs_a_restart_is_a_warning_until_it_is_undone(tmp_path: Path) -> None:
+    """It is compared with the configuration that the daemon was started with."""
+    reload = Reloading(tmp_path)
+    for period in ("15s", "30s"):
+        reload.write(period, "listen: :9999\n")
+        (late,) = (line for line in reload.lines(4) if line["event"] == "needs_restart")
+        assert late["log_level"] == "warning"
+        assert_parts(late["message"], "listen: 127.0.0.1:9191 -> :9999")
+    (unchanged,) = (line for line in reload.lines(1, asked=True) if line["event"] == "reloaded")
+    assert (unchanged["added"], unchanged["changed"], unchanged["settings"]) == (0, 0, [])
+    reload.write("30s")
+    assert reload.events(4) == ["reloaded", "needs_no_restart"]
+    assert reload.events(1, asked=True) == ["reloaded"]
 
 
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
-    """The daemon goes on with the configuration before."""
-    reload = Reloading(tmp_path / "autoscaler.yaml")
+    """The daemon continues with the configuration before."""
+    reload = Reloading(tmp_path)
     named = GOOD.replace("http://p:9090", 'http://p:9090, bearerTokenFile: "a\\0b"')
     reload.file.write_text(named.format(period="30s"))
-    assert [line["event"] for line in reload.pass_(5)] == ["reload_failed"]
+    assert reload.events(5) == [RELOAD_FAILED]
     reload.write("30s")
-    assert [line["event"] for line in reload.pass_(4)] == ["reloaded"]
+    assert reload.events(4) == ["reloaded"]
 
 
 def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> None:
-    """What is right comes into force; the log and the health name what is not, until it is."""
+    """The others take effect; the log and the health name the refused one until it is right."""
 
     class Documents:
         """Has another configuration at each look that it is told of."""
@@ -232,19 +230,19 @@ def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> N
         def read(self) -> LoadedConfiguration:
             return self.waiting.pop()
 
-    documents, file = Documents(), tmp_path / "autoscaler.yaml"
-    reload = Reloading(file, source=documents)
-    config = load(file)
+    documents = Documents()
+    reload = Reloading(tmp_path, source=documents)
+    config = reload.reload.config
     wrong = ConfigError([Problem("shop/web", None, "metrics", None, "is missing")])
     documents.waiting = [
         LoadedConfiguration(config.model_copy(update={"sync_period": 30.0}), {"shop/web": wrong})
     ]
-    reloaded, refused = reload.pass_(1)
+    reloaded, refused = reload.lines(1)
     assert (reloaded["event"], refused["event"]) == ("reloaded", "document_refused")
-    assert refused["document"] == "shop/web"
-    assert "metrics" in refused["message"]
+    assert (refused["log_level"], refused["document"]) == ("error", "shop/web")
+    assert_parts(refused["message"], "metrics")
     assert reload.tries == [30.0]
-    assert reload.told() == (False, refused["message"])
+    assert reload.state == (False, refused["message"])
     documents.waiting = [LoadedConfiguration(config)]
-    assert [line["event"] for line in reload.pass_(1)] == ["reloaded"]
-    assert reload.told() == (True, "the last reload succeeded")
+    assert reload.events(1) == ["reloaded"]
+    assert reload.state[0]

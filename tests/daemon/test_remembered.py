@@ -1,6 +1,7 @@
-"""What a plan goes on with, and what it says of that in its first line."""
+"""The histories that a plan continues, and its first line about them."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -24,16 +25,13 @@ from autoscaler.web.site import HISTORIES, Site, application
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import running
 from tests.cli.test_commands import queue_config
+from tests.narrowing import assert_parts
 from tests.worlds.daemon import write_config
 from tests.worlds.process import free_port
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Step
 
 KEYS = ("shop/Deployment/a", "shop/Deployment/b")
-FRESH = (
-    "decides like a daemon that has just started: no target scales down before its stabilization "
-    "window has passed and its ranges are complete"
-)
 
 
 @pytest.fixture
@@ -51,7 +49,7 @@ def changed(config: Config, **settings: object) -> Config:
 def serving(
     shown: Callable[[], Iterator[bytes]] | None, defects: Sequence[type] = ()
 ) -> Iterator[Address]:
-    """Serve the pages of a daemon, and see in the end that it has told of these defects."""
+    """Serve the pages of a daemon; in the end it must have reported these defects."""
     site, seen = Site(Metrics(Health()), Health()), list[BaseException]()
     site.history_lines = shown
     app = application(site.page, seen.append)
@@ -80,7 +78,7 @@ def save(directory: Path, known: dict[str, History]) -> None:
         store.keep([(key, history, decided_at(1)) for key, history in known.items()])
 
 
-def told(found: RestoredHistories, config: Config, keys: Sequence[str] = KEYS) -> str:
+def line_of(found: RestoredHistories, config: Config, keys: Sequence[str] = KEYS) -> str:
     """Return the first line of a plan of some targets."""
     return found.describe([target for target in config.targets if target.key in keys])
 
@@ -88,23 +86,27 @@ def told(found: RestoredHistories, config: Config, keys: Sequence[str] = KEYS) -
 def test_the_daemon_at_the_configured_address_is_asked_first(
     config: Config, tmp_path: Path
 ) -> None:
-    """Its histories are gone on with, state on the disk or not."""
+    """A plan continues its histories, state on the disk or not."""
     save(tmp_path / "state", {KEYS[0]: nth(1)})
     known = {KEYS[0]: nth(2), KEYS[1]: nth(3), "shop/Deployment/gone": nth(4)}
     with daemon(known) as address:
         beside = changed(config, listen=address, state_directory=tmp_path / "state")
         found = remembered(beside, None)
     assert found.histories == {KEYS[0]: nth(2), KEYS[1]: nth(3)}
-    source = f"continues with the history that the daemon at http://{address} remembers of"
-    assert told(found, config) == f"{source} both targets"
-    assert told(found, config, KEYS[:1]) == f"{source} the target"
+    assert_parts(found.source, f"http://{address}")
+    assert (found.after, found.before, found.reasons) == ("", "", ())
 
 
-def test_a_share_that_is_the_whole_is_told_in_words(config: Config) -> None:
-    """Three of three are all of them."""
-    targets = [replace(config.targets[0], namespace=name) for name in "xyz"]
-    found = RestoredHistories({target.key: nth(1) for target in targets}, "x remembers")
-    assert found.describe(targets) == "continues with the history that x remembers of all 3 targets"
+@pytest.mark.parametrize(
+    ("known", "every", "share"),
+    [(1, 1, "the target"), (2, 2, "both targets"), (3, 3, "all 3 targets"), (1, 2, "1 of the 2")],
+)
+def test_the_line_has_the_share_of_the_targets_with_a_history(
+    config: Config, known: int, every: int, share: str
+) -> None:
+    targets = [replace(config.targets[0], namespace=f"n{number}") for number in range(every)]
+    found = RestoredHistories({target.key: nth(1) for target in targets[:known]}, "x remembers")
+    assert_parts(found.describe(targets), f"x remembers of {share}")
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0"])  # noqa: S104 - not listened on
@@ -112,20 +114,20 @@ def test_a_daemon_on_all_addresses_is_asked_on_loopback(config: Config, host: st
     """As in a pod."""
     with daemon({KEYS[0]: nth(2)}) as address:
         found = remembered(changed(config, listen=Address(host, address.port)), None)
-    line = told(found, config)
-    assert f"the daemon at http://{address} remembers of 1 of the 2 targets; none of the" in line
-    nothing = f" (the daemon at http://{address} remembers nothing of them)"
-    assert told(found, config, KEYS[1:]) == f"{FRESH}{nothing}"
+    assert found.histories.keys() == {KEYS[0]}
+    for keys in (KEYS[:1], KEYS[1:]):
+        assert_parts(line_of(found, config, keys), f"http://{address}")
 
 
-def test_a_daemon_that_follows_says_so(config: Config) -> None:
-    """Its histories are as good as they are."""
+def test_the_line_says_that_a_daemon_does_not_lead(config: Config) -> None:
+    """Its histories are as good as those of the leader."""
     with daemon({KEYS[0]: nth(2)}, leads=False) as address:
         found = remembered(config, Daemon(f"http://{address}"))
-    assert told(found, config, KEYS[:1]).endswith("remembers of the target, and does not lead now")
+    assert "not lead" in found.after
+    assert line_of(found, config, KEYS[:1]).endswith(found.after)
 
 
-def test_histories_move_to_our_clock(config: Config) -> None:
+def test_histories_are_shifted_to_our_clock(config: Config) -> None:
     """The daemon's is an hour behind."""
     with daemon({KEYS[0]: nth(2)}, ahead=-3600.0) as address:
         moved = remembered(config, Daemon(f"http://{address}")).histories[KEYS[0]]
@@ -133,100 +135,99 @@ def test_histories_move_to_our_clock(config: Config) -> None:
 
 
 def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: Path) -> None:
-    """As a daemon does that starts; the line begins with that nobody listens."""
+    """The line names the address at which nobody listens, the file and its time."""
     save(tmp_path, {KEYS[0]: nth(2), KEYS[1]: nth(3)})
     nobody = Address("127.0.0.1", free_port())
     found = remembered(changed(config, listen=nobody, state_directory=tmp_path), None)
     assert found.histories.keys() == set(KEYS)
-    line = told(found, config)
-    assert line.startswith(
-        f"no daemon listens at http://{nobody}; continues with the history that "
-        f"{tmp_path}/autoscaler.db held of "
-        "both targets when it was last saved, at 20"
-    )
-    assert line.endswith("Z")
+    assert_parts(found.before, f"http://{nobody}")
+    assert_parts(found.source, f"{tmp_path}/autoscaler.db")
+    line = line_of(found, config)
+    assert line.startswith(f"{found.before}; ")
+    assert line.endswith(f"{found.after}")
+    assert re.search(r" 20\d\d-.*Z$", found.after)
 
 
-def test_with_neither_it_is_a_daemon_that_has_just_started(config: Config, tmp_path: Path) -> None:
-    """And the line says where was looked."""
+def test_without_a_daemon_and_state_a_plan_begins_without_histories(
+    config: Config, tmp_path: Path
+) -> None:
+    """The line names every place that has none."""
     nobody = Address("127.0.0.1", free_port())
     alone = changed(config, listen=nobody, state_directory=tmp_path / "none")
-    assert told(remembered(alone, None), config) == (
-        f"{FRESH} (no daemon listens at http://{nobody}; there is no state in {tmp_path}/none)"
-    )
-    assert told(remembered(config, None), config) == f"{FRESH} (stateDirectory is null)"
-
-
-def test_state_that_cannot_be_read_is_told_in_the_line(config: Config, tmp_path: Path) -> None:
-    """A plan goes on without it."""
-    (tmp_path / "autoscaler.db").write_text("targets:\n" * 1000)
-    line = told(remembered(changed(config, state_directory=tmp_path), None), config)
-    assert line.startswith(f"{FRESH} ({tmp_path}/autoscaler.db cannot be read: ")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "autoscaler.db").write_text("targets:\n" * 1000)
+    for changes, places in (
+        (alone, [f"http://{nobody}", f"{tmp_path}/none"]),
+        (config, ["stateDirectory"]),
+        (changed(config, state_directory=tmp_path / "bad"), [f"{tmp_path}/bad/autoscaler.db"]),
+    ):
+        found = remembered(changes, None)
+        assert found.histories == {}
+        assert len(found.reasons) == len(places)
+        for reason, place in zip(found.reasons, places, strict=True):
+            assert_parts(reason, place)
+        assert line_of(found, config).endswith(f" ({'; '.join(found.reasons)})")
 
 
 ODD = [
-    pytest.param(
-        faults.answer("gone", "404 Not Found"), "older version, another program", id="404"
-    ),
-    pytest.param(faults.answer("no", "500 Oh no"), "answered HTTP 500", id="500"),
-    pytest.param(
-        faults.answer("<html>"), "is not understood: it sent a line that is not JSON", id="HTML"
-    ),
+    pytest.param(faults.answer("gone", "404 Not Found"), "another program", id="404"),
+    pytest.param(faults.answer("no", "500 Oh no"), "HTTP 500", id="500"),
+    pytest.param(faults.answer("<html>"), "not JSON", id="HTML"),
     pytest.param(faults.hang_up, "broke off", id="hang up"),
     pytest.param(faults.answer("", "302 Found", {"Location": "/x"}), "HTTP 302", id="redirect"),
 ]
 
 
-@pytest.mark.parametrize(("step", "said"), ODD)
-def test_what_answers_but_is_no_daemon_is_told(
-    config: Config, tmp_path: Path, step: Step, said: str
+@pytest.mark.parametrize(("step", "cause"), ODD)
+def test_an_answer_that_is_no_daemons_ends_a_plan_only_with_url(
+    config: Config, tmp_path: Path, step: Step, cause: str
 ) -> None:
-    """With --url it ends the plan; else it is said beside what is gone on with."""
+    """Without --url it is a reason in the line, and the state directory is used."""
     save(tmp_path, {KEYS[0]: nth(2)})
     with answering(step) as url:
-        with pytest.raises(PageError, match=f"the daemon at {url} .*{said}"):
+        with pytest.raises(PageError) as raised:
             remembered(config, Daemon(url))
         host, _, port = url.removeprefix("http://").partition(":")
         beside = changed(config, listen=Address(host, int(port)), state_directory=tmp_path)
-        line = told(remembered(beside, None), config)
-    assert line.startswith(
-        f"continues with the history that {tmp_path}/autoscaler.db held of 1 of the 2 targets"
-    )
-    assert said in line
+        found = remembered(beside, None)
+    assert_parts(raised.value, url, cause)
+    assert found.histories.keys() == {KEYS[0]}
+    assert_parts(found.source, f"{tmp_path}/autoscaler.db")
+    assert_parts(*found.reasons, cause)
+    assert_parts(line_of(found, config), *found.reasons)
 
 
-def test_a_daemon_that_starts_says_so(config: Config) -> None:
+def test_a_daemon_that_starts_has_no_histories_yet(config: Config) -> None:
     """It listens before it has read its state."""
-    with (
-        serving(None) as address,
-        pytest.raises(PageError, match="answered HTTP 503: the daemon starts"),
-    ):
+    with serving(None) as address, pytest.raises(PageError) as raised:
         remembered(config, Daemon(f"http://{address}"))
+    assert_parts(raised.value, "HTTP 503", "starts")
 
 
-def test_a_daemon_of_other_targets_is_not_ours(config: Config) -> None:
+def test_a_daemon_of_other_targets_is_passed_over(config: Config) -> None:
     """It may be another cluster's."""
     with daemon({"other/Deployment/a": nth(2)}) as address:
-        line = told(remembered(changed(config, listen=address), None), config)
-    assert line.startswith(FRESH)
-    assert f"the daemon at http://{address} knows none of the targets" in line
+        found = remembered(changed(config, listen=address), None)
+    assert found.histories == {}
+    assert_parts(found.reasons[0], f"http://{address}")
 
 
-def test_a_page_has_bounds_in_time_and_in_size() -> None:
-    """A server that says nothing, drips or never ends is given up."""
-    for slow in (faults.hang, faults.drip("body", 0.05)):
-        with answering(slow) as url, pytest.raises(PageError, match="did not answer in time"):
-            read_page(Daemon(url), HISTORIES, list, PageLimits(seconds=0.5))
-    for limits in (PageLimits(most_bytes=1000), PageLimits(most_bytes_of_a_line=1000)):
-        with (
-            answering(faults.answer("x" * 2000)) as url,
-            pytest.raises(PageError, match="more than any daemon does"),
-        ):
-            read_page(Daemon(url), HISTORIES, list, limits)
+@pytest.mark.parametrize(
+    ("step", "limits", "cause"),
+    [
+        (faults.hang, PageLimits(seconds=0.5), "time"),
+        (faults.drip("body", 0.05), PageLimits(seconds=0.5), "time"),
+        (faults.answer("x" * 2000), PageLimits(most_bytes=1000), "more than"),
+        (faults.answer("x" * 2000), PageLimits(most_bytes_of_a_line=1000), "more than"),
+    ],
+    ids=["silent", "dripping", "endless", "endless-line"],
+)
+def test_a_page_has_bounds_in_time_and_in_size(step: Step, limits: PageLimits, cause: str) -> None:
+    with answering(step) as url, pytest.raises(PageError, match=cause):
+        read_page(Daemon(url), HISTORIES, list, limits)
 
 
-def test_a_large_page_comes_compressed_and_whole() -> None:
-    """Thousands of lines, whatever chunks they come in."""
+def test_a_page_of_thousands_of_lines_is_read_completely() -> None:
     known = {f"shop/Deployment/{number}": nth(number) for number in range(3000)}
     with daemon(known) as address:
         sent = read_page(Daemon(f"http://{address}"), HISTORIES, list, PageLimits())
@@ -252,15 +253,10 @@ def test_a_page_is_sent_as_it_is_made() -> None:
             assert response.read() == b"second\n"
 
 
-def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
-    """To the daemon's log, and to whoever reads it."""
-
+def test_a_page_that_fails_half_way_is_an_error_on_both_sides(config: Config) -> None:
     def broken() -> Iterator[bytes]:
         yield from islice(lines(clock.wall(), {key: nth(1) for key in KEYS}, leads=True), 2)
         raise OverflowError("a defect")
 
-    with (
-        serving(broken, [OverflowError]) as address,
-        pytest.raises(PageError, match="broke off in the middle of its answer"),
-    ):
+    with serving(broken, [OverflowError]) as address, pytest.raises(PageError, match="broke off"):
         remembered(config, Daemon(f"http://{address}"))

@@ -121,8 +121,8 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         "SIGHUP storm": Proof(test_reload.test_sighup_reads_again_and_a_storm_of_them_does_no_harm),
         "a sync hangs while a reload waits": Proof(
             test_schedule.test_a_sync_that_hangs_lets_no_swap_take_place,
-            test_reload_again.test_what_cannot_be_put_in_force_now_is_tried_again,
-            seen=[test_reload_again.HANGS],
+            test_reload_again.test_a_configuration_that_cannot_take_effect_is_tried_again,
+            seen=[test_reload_again.RELOAD_FAILED],
         ),
         "two daemons at once": Proof(
             test_ours.test_two_daemons_at_once, seen=[test_ours.SUPERSEDED.format(r"\d+")]
