@@ -19,6 +19,7 @@ from autoscaler.core.writes import WriteConflict
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter
+from tests.narrowing import assert_parts
 from tests.worlds.announced import Announced
 from tests.worlds.log import log_lines, logging
 from tests.worlds.memory import T0, Memory, answer, external
@@ -45,74 +46,81 @@ def lines_of(
     return log_lines(world.results, level)
 
 
-def test_a_change_of_scale_is_one_line_at_info() -> None:
-    """The line holds the target, the counts, the reason and each metric's value and proposal."""
-    (line,) = lines_of(world())
-    assert line["level"] == "info"
-    assert (line["event"], line["target"]) == ("sync", "shop/Deployment/a")
-    assert (line["current_replicas"], line["desired_replicas"], line["write"]) == (2, 3, "written")
-    assert line["reason"] == "queue above target"
-    assert line["metrics"] == [
-        {
-            "type": "External",
-            "name": "queue",
-            "target_type": "average",
-            "target": 30.0,
-            "value": 45.0,
-            "text": "45/30",
-            "total": "90",
-            "proposed_replicas": 3,
-        }
-    ]
-    assert line["message"] == "scaled 2 -> 3: queue above target (45/30 per replica)"
+METRIC = {
+    "type": "External",
+    "name": "queue",
+    "target_type": "average",
+    "target": 30.0,
+    "value": 45.0,
+    "text": "45/30",
+    "total": "90",
+    "proposed_replicas": 3,
+}
 
 
-def test_a_limit_that_binds_is_in_the_line() -> None:
-    """A proposal of 7 from 1 is cut to 4, and the line says by what."""
-    (line,) = lines_of(world(200.0, Scale(1, 1, "app=a")))
-    assert line["limit"] == {"before": 7, "after": 4, "reason": "ScaleUpLimit"}
+@pytest.mark.parametrize(
+    ("synced", "level", "fields"),
+    [
+        pytest.param(
+            world(),
+            "info",
+            {
+                "target": "shop/Deployment/a",
+                "current_replicas": 2,
+                "desired_replicas": 3,
+                "write": "written",
+                "reason": "queue above target",
+                "metrics": [METRIC],
+            },
+            id="change",
+        ),
+        pytest.param(
+            world(200.0, Scale(1, 1, "app=a")),
+            "info",
+            {"limit": {"before": 7, "after": 4, "reason": "ScaleUpLimit"}},
+            id="limit",
+        ),
+        pytest.param(world(60.0), "debug", {"current_replicas": 2, "write": None}, id="unchanged"),
+        pytest.param(
+            world(answers={"queue": QueryFailure("parse error")}),
+            "warning",
+            {"outcome": "blocked", "cause": "FailedGetExternalMetric: parse error"},
+            id="failed-metric",
+        ),
+        pytest.param(
+            world(60.0, ReadFailure("forbidden")),
+            "warning",
+            {"cause": "FailedGetScale: forbidden", "current_replicas": None},
+            id="scale-unreadable",
+        ),
+        pytest.param(
+            world(outcomes={"shop/a": WriteConflict(Scale(9, 9, "app=a"))}),
+            "warning",
+            {"write": "superseded"},
+            id="superseded",
+        ),
+        pytest.param(world(leads=False), "debug", {"desired_replicas": 3}, id="follower"),
+    ],
+)
+def test_each_sync_is_one_line(synced: Memory, level: str, fields: dict[str, Any]) -> None:
+    """At info there is none of a sync that changes nothing, nor of what the leader will write."""
+    (line,) = lines_of(synced, LogLevel.DEBUG)
+    assert (line["event"], line["level"]) == ("sync", level)
+    assert {name: line.get(name) for name in fields} == fields
+    assert len(log_lines(synced.results)) == (level != "debug")
 
 
-def test_a_sync_that_changes_nothing_is_a_line_at_debug_only() -> None:
-    """At info it is silent; at debug it is one line."""
-    assert lines_of(world(60.0)) == []
-    (line,) = lines_of(world(60.0), LogLevel.DEBUG)
-    assert (line["level"], line["message"]) == ("debug", "unchanged (2)")
-
-
-def test_a_failed_metric_is_a_warning_with_the_servers_text() -> None:
-    """Nothing changes, and the line carries the reason and Prometheus' own words."""
-    (line,) = lines_of(world(answers={"queue": QueryFailure("parse error: unexpected )")}))
-    assert (line["level"], line["outcome"]) == ("warning", "blocked")
-    assert line["cause"] == "FailedGetExternalMetric: parse error: unexpected )"
-    assert line["metrics"][0]["failed"] == "FailedGetExternalMetric"
-
-
-def test_a_target_that_is_off_and_wanted_is_told_once() -> None:
-    """A warning names who switched it off, and what asks for replicas."""
+def test_a_target_that_is_off_and_wanted_is_a_warning_once() -> None:
+    """It names the client that switched it off, and what asks for replicas."""
     off = Scale(0, 0, "app=a", replicas_by="kubectl")
-    told, state = lines_of(world(60.0, off), syncs=3)
-    assert (told["event"], told["level"]) == ("off_under_load", "warning")
-    assert told["manager"] == "kubectl"
-    assert "queue" in told["message"]
-    assert "queue asks for replicas" in state["message"]
+    first, state = lines_of(world(60.0, off), syncs=3)
+    assert (first["event"], first["level"]) == ("off_under_load", "warning")
+    assert first["manager"] == "kubectl"
+    assert_parts(first["message"], "queue")
+    assert (state["event"], state["state"]) == ("sync", "disabled")
 
 
-def test_an_unreadable_scale_is_a_warning() -> None:
-    """The line says FailedGetScale and why; there is no current count to show."""
-    (line,) = lines_of(world(60.0, ReadFailure("a is forbidden")))
-    assert line["cause"] == "FailedGetScale: a is forbidden"
-    assert line["current_replicas"] is None
-
-
-def test_a_superseded_write_is_a_warning() -> None:
-    """Somebody else's count stands, and the line names it."""
-    (line,) = lines_of(world(outcomes={"shop/a": WriteConflict(Scale(9, 9, "app=a"))}))
-    assert (line["level"], line["write"]) == ("warning", "superseded")
-    assert "9" in line["message"]
-
-
-def test_a_terminal_gets_readable_lines() -> None:
+def test_the_console_format_is_text() -> None:
     """The console format is text, not JSON, with the same facts."""
     with logging(LogFormat.CONSOLE) as stream:
         structlog.get_logger().info("started", targets=3)
@@ -128,7 +136,7 @@ class _Closed(io.StringIO):
         raise BrokenPipeError
 
 
-def test_a_log_that_nobody_can_take_stops_nothing() -> None:
+def test_a_log_that_cannot_be_written_raises_nothing() -> None:
     """A closed pipe or a full disk loses lines, and raises nothing."""
     with logging(stream=_Closed()):
         structlog.get_logger().info("started")
@@ -151,7 +159,9 @@ def test_a_traceback_shows_no_values() -> None:
     assert "hunter2" not in stream.getvalue()
 
 
-def test_equal_tracebacks_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_tracebacks_are_logged_three_times_and_then_every_ten_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Three at once, then one in ten minutes with the number of the others; others are told."""
     now = 1000.0
     monkeypatch.setattr("autoscaler.clock.monotonic", lambda: now)
@@ -174,7 +184,7 @@ def test_equal_tracebacks_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.get("untold") for line in lines] == [None, None, None, None, None, 47]
 
 
-def test_no_text_of_a_line_acts_on_a_terminal() -> None:
+def test_a_line_is_printable_whatever_its_fields_are() -> None:
     """Neither a field, be it of our own line or a library's, nor the text of an exception."""
     odd = "a\x1b[2J\u202e\nb" + "x" * 1_000_000
 
@@ -206,7 +216,7 @@ def rivals(manager: str) -> list[dict[str, Any]]:
     return log_lines(ours.results[-1:])
 
 
-def test_a_change_by_somebody_else_is_a_line_of_its_own() -> None:
+def test_a_change_by_another_client_is_a_line_of_its_own() -> None:
     """With the manager's name where it is known; a warning, since it undoes our write."""
     line, _ = rivals("kubectl-edit")
     assert (line["level"], line["event"]) == ("warning", "replicas_changed_by_other")
@@ -215,18 +225,11 @@ def test_a_change_by_somebody_else_is_a_line_of_its_own() -> None:
     assert unnamed["manager"] is None
 
 
-def test_what_the_leader_will_write_is_a_line_at_debug_only() -> None:
-    """A follower tells nothing at info of changes that it leaves to the leader."""
-    follower = world()
-    follower.leads = False
-    assert lines_of(follower) == []
-
-
-def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
+def test_a_defect_of_one_reporter_does_not_affect_the_others() -> None:
     """The others are told all the same; the log has the defect, and it is counted."""
-    told = world()
-    lines_of(told)
-    (result,) = told.results
+    others = world()
+    lines_of(others)
+    (result,) = others.results
 
     class Broken(Reporter):
         def report(self, result: SyncResult) -> None:  # noqa: ARG002
@@ -234,26 +237,26 @@ def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
 
     announced = Announced()
     with capture_logs() as lines:
-        reporters = Reporters([Broken(), told, announced.announcements])
+        reporters = Reporters([Broken(), others, announced.announcements])
         reporters.report(result)
         reporters.fault(ValueError("another one"))
-    assert len(told.results) == 2
+    assert len(others.results) == 2
     assert [(line["event"], line["log_level"]) for line in lines] == [("fault", "error")] * 2
     counted = announced.metrics.instruments.registry.get_sample_value
     assert counted("autoscaler_faults_total") == 2
 
 
-def test_what_is_of_one_cluster_gets_only_its_results() -> None:
+def test_a_reporter_of_a_cluster_gets_only_its_results() -> None:
     """One without a connection has no Events, and is no defect; all hear of breakers."""
-    told, eu, us = world(), Memory(), Memory()
-    lines_of(told)
-    (result,) = told.results
-    reporters = Reporters([told], {"eu": eu, "us": us})
+    everything, eu, us = world(), Memory(), Memory()
+    lines_of(everything)
+    (result,) = everything.results
+    reporters = Reporters([everything], {"eu": eu, "us": us})
     for cluster in ("eu", "away"):
         reporters.report(replace(result, target=replace(result.target, cluster=cluster)))
     reporters.breaker_changed(BreakerNews(BreakerChange.ENDED, "", Trip(0, 1, 2, 3), 0, 3))
-    assert (len(told.results), len(eu.results), len(us.results)) == (3, 1, 0)
-    assert [len(each.news) for each in (told, eu, us)] == [1, 1, 1]
+    assert [len(reporter.results) for reporter in (everything, eu, us)] == [3, 1, 0]
+    assert [len(reporter.news) for reporter in (everything, eu, us)] == [1, 1, 1]
 
 
 def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
@@ -270,9 +273,9 @@ def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
                 blocked = replace(decision, outcome=Outcome.BLOCKED, saturation=None)
                 reporter.report(replace(calm, decision=blocked))
             reporter.report(replace(calm, decision=decision))
-    told = [dict(line) for line in lines if "satur" in line["event"]]
-    assert all(line.pop("message") for line in told)
-    assert told == [
+    saturations = [dict(line) for line in lines if "satur" in line["event"]]
+    assert all(line.pop("message") for line in saturations)
+    assert saturations == [
         {
             "event": "saturated",
             "log_level": "warning",

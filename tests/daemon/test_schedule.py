@@ -82,7 +82,7 @@ def test_a_tick_never_overlaps_itself_and_what_is_left_out_is_told_and_counted()
 
     with capture_logs() as lines, schedules() as (schedule, instruments):
         schedule.swap([tick_of(tick, PERIOD)])
-        wait_until("two ticks that are left out", lambda: len(lines) >= 2, timeout=20)
+        wait_until("two skipped ticks", lambda: len(lines) >= 2, timeout=20)
         release.set()
     assert overlaps == []
     assert {(line["event"], line["log_level"]) for line in lines} == {("sync_late", "warning")}
@@ -238,7 +238,7 @@ def test_a_swap_that_fails_leaves_the_present_ticks(swapped: Swapped) -> None:
     with pytest.raises(RuntimeError):
         swapped.swap([swapped.tick("new")], fail)
     before = len(swapped.ran)
-    wait_until("the old tick again", lambda: len(swapped.ran) > before, timeout=20)
+    wait_until("another old tick", lambda: len(swapped.ran) > before, timeout=20)
     assert set(swapped.ran) == {"old"}
 
 
@@ -258,7 +258,7 @@ def test_a_sync_that_hangs_lets_no_swap_take_place(
         swapped.swap([swapped.tick("new")])
     assert clock.monotonic() - tried < hangs_after, "a second try holds nothing up"
     slow.release.set()
-    wait_until("the old tick again", lambda: len(swapped.ran) >= 2, timeout=20)
+    wait_until("another old tick", lambda: len(swapped.ran) >= 2, timeout=20)
     assert set(swapped.ran) == {"old"}
 
 
@@ -311,7 +311,7 @@ def test_a_part_neither_overlaps_nor_delays_its_tick(monkeypatch: pytest.MonkeyP
         assert not next_turn.begun.wait(PERIOD)
         slow_part.release.set()
         next_turn.begins()
-        wait_until("the end of it", lambda: not schedule._running)
+        wait_until("its end", lambda: not schedule._running)
         monkeypatch.setattr(schedule, "_next_due", lambda _: clock.wall())
         schedule._run_part(tick.name, is_a)
         assert len(parts) == 1

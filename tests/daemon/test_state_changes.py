@@ -1,4 +1,4 @@
-"""What the log tells of targets that stand as they stood: changes, and a summary each minute."""
+"""Log lines about states of targets: changes, and a summary of lasting trouble each minute."""
 
 import io
 import json
@@ -28,13 +28,14 @@ from autoscaler.daemon.reporting import (
     StateChanges,
 )
 from autoscaler.sync.ports import SyncSummary
+from tests.core.timeline import Timeline
 from tests.narrowing import known
 from tests.rendering import test_extension_words as extended
 from tests.worlds.log import log_lines
 from tests.worlds.memory import T0, Memory, answer, external
 from tests.worlds.record import synced
 
-REFUSED = "Prometheus http://prometheus:9090 refused the connection"
+REFUSED = "connection to http://prometheus:9090 refused"
 TARGETS = 200
 MOST_BYTES = 5_000 * TARGETS
 """So much is told of them in an hour, at most: of a thousand 5 MB."""
@@ -48,8 +49,8 @@ def noted(course: Sequence[tuple[State, str]]) -> list[StateChange | None]:
     return [standings.note("a", *item, T0 + 15 * sync) for sync, item in enumerate(course)]
 
 
-def test_a_beginning_and_an_end_are_told_once() -> None:
-    """With what was before and for how long; what goes on is not told."""
+def test_a_beginning_and_an_end_are_logged_once() -> None:
+    """With the state before and its duration; a lasting state is not logged again."""
     course = [
         (State.OK, ""),
         (State.FAILING, REFUSED),
@@ -72,11 +73,11 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
     ]
 
 
-def test_a_hold_is_told_only_if_it_is_by_a_query() -> None:
+def test_a_hold_is_logged_only_if_it_is_by_a_query() -> None:
     """Somebody wrote it for a reason; a window only keeps the count as it is."""
     window, query = (State.STABILIZING, "ScaleDownStabilized"), (State.HELD, "ScaleDownHeld")
-    told = noted([window, (State.OK, ""), window, query, query, window, (State.OK, "")])
-    assert [change and (change.before, change.logged) for change in told] == [
+    changes = noted([window, (State.OK, ""), window, query, query, window, (State.OK, "")])
+    assert [change and (change.before, change.logged) for change in changes] == [
         (None, False),
         (State.STABILIZING, False),
         (State.OK, False),
@@ -90,16 +91,16 @@ def test_a_hold_is_told_only_if_it_is_by_a_query() -> None:
 @pytest.mark.parametrize(
     ("state", "pace"), [(State.FAILING, FAILURES), (State.PAUSED, QUIET), (State.LIMITED, QUIET)]
 )
-def test_a_target_that_comes_and_goes_is_told_a_few_times(state: State, pace: Pace) -> None:
+def test_a_state_that_comes_and_goes_is_logged_a_few_times(state: State, pace: Pace) -> None:
     """So many at once, then one each so often; the last says until when there is no other."""
     standings = StateChanges()
     changes = [
         standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
         for sync in range(200)
     ]
-    told = [change for change in changes if change is not None and change.logged]
-    assert len(told) == 2 * (pace.lines + int(198 * 15 // pace.refill_seconds))
-    silent = [change.silent_until for change in told if change.before is State.OK]
+    logged = [change for change in changes if change is not None and change.logged]
+    assert len(logged) == 2 * (pace.lines + int(198 * 15 // pace.refill_seconds))
+    silent = [change.silent_until for change in logged if change.before is State.OK]
     assert silent[0] is None
     assert silent[pace.lines - 1] is not None
     standings.retain({"a"})  # a reload gives it no more lines
@@ -108,13 +109,13 @@ def test_a_target_that_comes_and_goes_is_told_a_few_times(state: State, pace: Pa
 
 
 @pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
-def test_what_somebody_must_know_is_told_each_time(state: State) -> None:
+def test_a_long_lasting_state_is_logged_each_time(state: State) -> None:
     """They last long, so that they cannot fill a log."""
     changes = noted([(State.OK, ""), (state, "")] * 100)
     assert sum(change is not None and change.logged for change in changes) == 199
 
 
-def test_what_goes_on_is_summed_up_each_minute() -> None:
+def test_lasting_failures_are_summed_up_each_minute() -> None:
     """By cause, the most frequent first, ten of them; the rest together."""
     standings = StateChanges()
     for number in range(30):
@@ -132,7 +133,7 @@ def test_what_goes_on_is_summed_up_each_minute() -> None:
     assert [summary.names for summary in standings.due_summaries(T0 + 120)] == [("t10",)]
 
 
-def test_a_summary_has_the_time_of_the_cause_that_it_names() -> None:
+def test_a_summary_has_the_start_of_the_cause_that_it_names() -> None:
     """Not that of another failure before it, also after a reload and a step of the clock."""
     standings = StateChanges()
     standings.note("a", State.FAILING, REFUSED, T0)
@@ -192,23 +193,23 @@ def test_an_outage_of_an_hour_has_a_beginning_and_an_end(monkeypatch: pytest.Mon
         ("sync", "info"): TARGETS,
     }
     assert (lines[0]["state"], lines[-1]["state"]) == ("failing", "ok")
-    assert "1 h 0 min" in lines[-1]["message"]
+    assert lines[-1]["seconds_before"] == SYNCS * 15.0
     summary = next(line for line in lines if line["event"] == "still_failing")
-    assert summary["message"].startswith(f"{TARGETS} ")
-    assert summary["message"].endswith(f"FailedGetExternalMetric: {REFUSED}")
+    assert summary["targets"] == TARGETS
+    assert summary["cause"] == f"FailedGetExternalMetric: {REFUSED}"
     assert len(fleet.stream.getvalue()) < MOST_BYTES
 
 
-@pytest.mark.parametrize("case", ["they come and go", "each has a cause of its own"])
-def test_no_outage_fills_the_log(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the targets fail."""
+@pytest.mark.parametrize("alternates", [True, False], ids=["alternating", "own-causes"])
+def test_failures_do_not_fill_the_log(monkeypatch: pytest.MonkeyPatch, *, alternates: bool) -> None:
+    """Neither if all targets fail every other sync, nor if each has a cause of its own."""
     fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
     of_target = {
         target.key: replace(bad, write=WriteFailure(f"{target.key} was refused"))
         for target in fleet.targets
     }
     for sync in range(SYNCS):
-        if case == "they come and go":
+        if alternates:
             fleet.tick(lambda _, sync=sync: bad if sync % 2 else good)  # type: ignore[misc] # bound now
         else:
             fleet.tick(lambda target: of_target[target.key])
@@ -216,54 +217,50 @@ def test_no_outage_fills_the_log(case: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert MOST_BYTES / 10 < len(fleet.stream.getvalue()) < MOST_BYTES
 
 
-def told_of(*results: SyncResult) -> list[str]:
-    """Return the lines at info of one target's syncs, as sentences."""
-    lines = log_lines(results)
-    return [f"{line['level']} {line['state']}: {line['message']}" for line in lines]
+def changes_of(*results: SyncResult) -> list[tuple[object, ...]]:
+    """Return level, state, the state before and its seconds, and write of the lines at info."""
+    names = ("level", "state", "state_before", "seconds_before", "write")
+    return [tuple(line.get(name) for name in names) for line in log_lines(results)]
 
 
-def test_a_pause_is_told_when_it_begins_and_when_it_ends() -> None:
+def synced_each_minute(
+    timeline: Timeline, *queues: float | None, first: int = 0
+) -> list[SyncResult]:
+    """Sync a target once a minute, each time with another queue."""
+    return [
+        synced(timeline.sync(f"{minute}m", queue=queue))
+        for minute, queue in enumerate(queues, first)
+    ]
+
+
+def test_a_pause_is_logged_when_it_begins_and_when_it_ends() -> None:
     """Not at each sync of it, though what it prevents changes."""
     timeline = extended.target(replicas=3)
-    results = [synced(timeline.sync("0s", queue=30))]
+    results = synced_each_minute(timeline, 30)
     timeline.annotated(paused="true")
-    results += [synced(timeline.sync(f"{n}m", queue=35 + 5 * n)) for n in range(1, 6)]
+    results += synced_each_minute(timeline, 40, 45, 50, 55, 60, first=1)
     timeline.annotated()
-    results += [synced(timeline.sync(f"{n}m", queue=60)) for n in range(6, 8)]
-    assert told_of(*results) == [
-        ("info paused: paused at 3 by the annotation autoscaler/paused; would scale to 4"),
-        (
-            "info ok: no longer paused, after 5 min 0 s: scaled 3 -> 6: queue above target "
-            "(20/10 per replica)"
-        ),
+    results += synced_each_minute(timeline, 60, 60, first=6)
+    assert changes_of(*results) == [
+        ("info", "paused", "ok", None, None),
+        ("info", "ok", "paused", 300.0, "written"),
     ]
 
 
-def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
+def test_idling_is_logged_when_it_begins_and_when_it_ends() -> None:
     """Each is a change of scale as well."""
-    timeline = extended.target(extended.IDLE, replicas=1)
-    queue = [9, 4, 4, 4, 4, 35, 35]
-    results = [synced(timeline.sync(f"{n}m", queue=number)) for n, number in enumerate(queue)]
-    assert told_of(*results) == [
-        "info idle: scaled 1 -> 0: idle, no metric active since 00:00:00Z",
-        (
-            "info ok: awake after 4 min 0 s: scaled 0 -> 4: queue is active (35, target 10 per "
-            "replica)"
-        ),
+    results = synced_each_minute(extended.target(extended.IDLE, replicas=1), 9, 4, 4, 4, 4, 35, 35)
+    assert changes_of(*results) == [
+        ("info", "idle", "ok", None, "written"),
+        ("info", "ok", "idle", 240.0, "written"),
     ]
 
 
-def test_a_fallback_is_told_when_it_begins_and_when_it_ends() -> None:
+def test_a_fallback_is_logged_when_it_begins_and_when_it_ends() -> None:
     """The failure before it is a line of its own."""
     timeline = extended.target(extended.FALLBACK, replicas=3)
-    queue = [30, None, None, None, None, 60]
-    results = [synced(timeline.sync(f"{n}m", queue=number)) for n, number in enumerate(queue)]
-    failed = "no answer for queue"
-    assert told_of(*results) == [
-        f"warning failing: unchanged (3): queue: {failed}",
-        (
-            "warning failing: scaled 3 -> 6: fallback for queue; queue failed in 2 syncs, "
-            "fallback asks for 6: no answer for queue"
-        ),
-        "info ok: recovered after 4 min 0 s: unchanged (6)",
+    assert changes_of(*synced_each_minute(timeline, 30, None, None, None, None, 60)) == [
+        ("warning", "failing", "ok", None, None),
+        ("warning", "failing", "failing", 60.0, "written"),
+        ("info", "ok", "failing", 240.0, None),
     ]
