@@ -1,20 +1,14 @@
 """`autoscaler validate --prometheus` against a real Prometheus, and where there is none."""
 
-import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from autoscaler.cli import validating
-from autoscaler.core.selectors import parse
-from autoscaler.core.series import QueryResult, Series
-from autoscaler.core.target import Query, Target
-from autoscaler.rendering.no_series import coverage
 from tests.cli.test_commands import ran
-from tests.core.builders import average, spec
-from tests.core.builders import external as external_metric
 from tests.narrowing import assert_parts
 from tests.worlds.daemon import write_config
 from tests.worlds.process import free_port
@@ -44,20 +38,26 @@ def validated(*files: Path, strict: bool = False) -> tuple[int, str, list[str]]:
     return code, out, err.splitlines()
 
 
-def write(folder: Path, url: str, queries: dict[str, str], *metrics: dict[str, object]) -> Path:
-    """Write a configuration of one target."""
-    document = {
-        "prometheus": {"url": url, "timeout": "1s"},
-        "queries": queries,
-        "targets": [TARGET | {"metrics": list(metrics)}],
-    }
-    return write_config(folder / "a.yaml", document)
-
-
 MEMORY: dict[str, object] = {
     "type": "Resource",
     "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}},
 }
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, prometheus_server: PrometheusServer) -> Write:
+    """Give what writes a configuration of one target, with the shared server unless told."""
+
+    def written(queries: object, *metrics: object, url: str = prometheus_server.url) -> Path:
+        document = {
+            "prometheus": {"url": url, "timeout": "1s"},
+            "queries": queries,
+            "targets": [TARGET | {"metrics": list(metrics)}],
+        }
+        return write_config(tmp_path / "a.yaml", document)
+
+    return written
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_query_is_shown_with_its_series_and_its_metrics(
-    tmp_path: Path, prometheus_server: PrometheusServer, prometheus_exporter: Exporter
+    write: Write, prometheus_server: PrometheusServer, prometheus_exporter: Exporter
 ) -> None:
     """A metric or a query without series has one warning."""
     for queue, waiting in (("orders", 90.0), ("mails", 7.5)):
@@ -75,8 +75,7 @@ def test_each_query_is_shown_with_its_series_and_its_metrics(
     prometheus_server.wait_for("asked_messages", count=2)
     queries = {"messages": "sum by (queue) (asked_messages)", "unused": "vector(4)"}
     metrics = (external("messages", queue="orders"), external("messages", queue="order"))
-    url = prometheus_server.url
-    file = write(tmp_path, url, queries | {"none": "no_such"}, *metrics, external("none"))
+    file = write(queries | {"none": "no_such"}, *metrics, external("none"))
     code, out, (selector, empty) = validated(file)
     head, messages, orders, order, unused = out.splitlines()
     assert (code, head) == (0, f"{file}: valid, 1 target")
@@ -89,17 +88,13 @@ def test_each_query_is_shown_with_its_series_and_its_metrics(
     assert_parts(empty, "warning: queries.none: ", "no_such; ", f"{WORKER_KEY} External none")
 
 
-def test_a_series_without_a_finite_value_is_a_warning(
-    tmp_path: Path, prometheus_server: PrometheusServer
-) -> None:
+def test_a_series_without_a_finite_value_is_a_warning(write: Write) -> None:
     """It is there, with NaN or an infinity: that is not the warning of a query without series."""
     pod = 'label_replace(label_replace(vector(%s), "pod", "worker-1", "", ""), "namespace", "shop"'
     queries = {"ratio": "vector(0) / 0", "most": "vector(1) / 0", "rps": f'{pod % "NaN"}, "", "")'}
     target = {"type": "AverageValue", "averageValue": 1}
-    pods: dict[str, object] = {"metric": {"name": "rps"}, "target": target}
-    metric: dict[str, object] = {"type": "Pods", "pods": pods}
-    metrics = (external("ratio"), external("most"), metric)
-    file = write(tmp_path, prometheus_server.url, queries, *metrics)
+    pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": target}}
+    file = write(queries, external("ratio"), external("most"), pods)
     code, out, warnings = validated(file)
     assert (code, len(warnings), out.count("no value")) == (0, 3, 3)
     assert "finds nothing" not in out
@@ -108,13 +103,11 @@ def test_a_series_without_a_finite_value_is_a_warning(
     assert (code, any("{} is inf" in error for error in errors)) == (2, True)
 
 
-def test_an_empty_built_in_query_names_the_series_that_it_needs(
-    tmp_path: Path, prometheus_server: PrometheusServer
-) -> None:
+def test_an_empty_built_in_query_names_the_series_that_it_needs(write: Write) -> None:
     """And why a target without metrics asks for them."""
-    bare = {"prometheus": {"url": prometheus_server.url}, "targets": [TARGET]}
-    file = write(tmp_path, prometheus_server.url, {}, MEMORY)
-    code, _, warnings = validated(write_config(tmp_path / "bare.yaml", bare), file)
+    file = write({}, MEMORY)
+    document = yaml.safe_load(file.read_text()) | {"targets": [TARGET]}
+    code, _, warnings = validated(write_config(file.with_name("bare.yaml"), document), file)
     assert (code, len(warnings)) == (0, 2)
     place = "warning: targets[0] (built-in query of cpu): "
     assert_parts(warnings[0], place, f"{WORKER_KEY} Resource cpu; ", " cpu at 80 %")
@@ -124,7 +117,7 @@ def test_an_empty_built_in_query_names_the_series_that_it_needs(
 
 
 def test_containers_with_several_series_are_a_warning(
-    tmp_path: Path, start_prometheus: StartPrometheus, exporter: Exporter
+    write: Write, start_prometheus: StartPrometheus, exporter: Exporter
 ) -> None:
     """With their number, one of them, and the labels in which its series differ."""
     for number in range(3):
@@ -134,7 +127,7 @@ def test_containers_with_several_series_are_a_warning(
             exporter.set("container_memory_working_set_bytes", labels, 1.0)
     prometheus = start_prometheus([exporter.target])
     prometheus.wait_for("container_memory_working_set_bytes", count=5)
-    file = write(tmp_path, prometheus.url, {}, MEMORY)
+    file = write({}, MEMORY, url=prometheus.url)
     code, out, (warning,) = validated(file)
     assert (code, " 3 pods" in out) == (0, True)
     assert_parts(warning, ": 2 containers", "container_memory_working_set_bytes", "namespace shop")
@@ -142,11 +135,9 @@ def test_containers_with_several_series_are_a_warning(
     assert validated(file, strict=True)[0] == 2
 
 
-def test_a_refused_query_is_an_error_with_its_line_and_the_others_are_asked(
-    tmp_path: Path, prometheus_server: PrometheusServer
-) -> None:
+def test_a_refused_query_has_its_line_and_the_others_are_asked(write: Write) -> None:
     queries = {"broken": "sum(up", "ranged": "up[5m]", "fine": "vector(1)"}
-    file = write(tmp_path, prometheus_server.url, queries, external("broken"))
+    file = write(queries, external("broken"))
     code, out, (broken, ranged) = validated(file)
     lines = file.read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "broken: sum" in text)
@@ -156,9 +147,10 @@ def test_a_refused_query_is_an_error_with_its_line_and_the_others_are_asked(
     assert (code, "queries.fine: 1 series" in out) == (2, True)
 
 
-def test_a_query_of_a_metric_is_refused_once_with_its_place_in_the_included_file(
+def test_a_refused_query_has_its_place_in_the_included_file(
     tmp_path: Path, prometheus_server: PrometheusServer
 ) -> None:
+    """Once, though two metrics have the same."""
     own = external("own", "sum(up")
     included = {"targets": [TARGET | {"metrics": [own, own]}]}
     (tmp_path / "more.yaml").write_text(yaml.safe_dump(included))
@@ -168,11 +160,11 @@ def test_a_query_of_a_metric_is_refused_once_with_its_place_in_the_included_file
     assert_parts(line, f"{tmp_path}/more.yaml:", "targets[0].metrics[0].external.metric.query: ")
 
 
-def test_a_server_that_does_not_answer_has_one_reason_for_all_queries(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_has_one_reason_for_all_queries(write: Write) -> None:
     """Most queries are not even asked."""
     queries = {f"q{number}": f"vector({number})" for number in range(30)}
     url = f"http://127.0.0.1:{free_port()}"
-    file = write(tmp_path, url, queries, external("q0"))
+    file = write(queries, external("q0"), url=url)
     code, out, (first, count) = validated(file)
     assert (code, out) == (1, f"{file}: valid, 1 target\n")
     assert_parts(first, url, "refused")
@@ -183,7 +175,7 @@ SCALAR = answer({"status": "success", "data": {"resultType": "scalar", "result":
 
 
 def test_a_slow_server_is_named_with_the_number_of_done_queries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted, complain = threading.Event(), validating._complain
 
@@ -198,14 +190,14 @@ def test_a_slow_server_is_named_with_the_number_of_done_queries(
     monkeypatch.setattr(validating, "_NOTE_SECONDS", 0.01)
     monkeypatch.setattr(validating, "_complain", note)
     with ScriptedServer(answer_late) as server:
-        notes = validated(write(tmp_path, server.url, {"q": "up"}, external("q")))[2]
+        notes = validated(write({"q": "up"}, external("q"), url=server.url))[2]
     assert_parts(notes[0], f" {server.url}: 0 of 1 ")
 
 
-def test_warnings_are_bounded(tmp_path: Path) -> None:
+def test_warnings_are_bounded(write: Write) -> None:
     metrics = [external("q", queue=f"q{number}") for number in range(50)]
     with ScriptedServer(SCALAR) as server:
-        code, out, (*warnings, last) = validated(write(tmp_path, server.url, {"q": "1"}, *metrics))
+        code, out, (*warnings, last) = validated(write({"q": "1"}, *metrics, url=server.url))
     assert (code, len(warnings)) == (0, 20)
     assert " 47 more metrics\n" in out
     assert " 20 warnings" in last
@@ -260,23 +252,3 @@ def test_each_server_is_asked_its_own(tmp_path: Path, prometheus_server: Prometh
     assert_parts(unknown, "targets[2].holdScaleDownQuery: shop/Deployment/third", "{} is nan")
     assert_parts(bound, f"targets[0].maxReplicasQuery: {WORKER_KEY} ", "no_such_series")
     assert_parts(unanswered, "queries.there ", " away: ", away)
-
-
-EMPTY, NAN = Query("q", empty_is_zero=True), Query("q", nan_is_zero=True)
-
-
-@pytest.mark.parametrize(
-    ("queue", "value", "query", "parts"),
-    [
-        ("mails", 5.0, EMPTY, ["no series", " 0 (empty: zero)"]),
-        ("orders", math.nan, NAN, ["1 of 1 series, 0; 1 NaN", " 0 (nan: zero)"]),
-    ],
-)
-def test_a_zero_instead_of_a_value_is_named(
-    queue: str, value: float, query: Query, parts: list[str]
-) -> None:
-    metric = external_metric(average("10"), "queue", selector=parse("queue=orders"))
-    result = QueryResult((Series({"queue": queue}, value, 0.0),))
-    finds, faults = coverage(Target("shop", spec(metric), ()), metric, query, result, 1.0)
-    assert faults == ()
-    assert_parts(finds, *parts)

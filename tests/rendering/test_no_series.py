@@ -291,6 +291,17 @@ def of(
     return seen.removeprefix("finds "), "".join(faults)
 
 
+def test_a_zero_instead_of_a_value_is_named() -> None:
+    orders, mails = {"queue": "orders"}, {"queue": "mails"}
+    empty, nan = Query("q", empty_is_zero=True), Query("q", nan_is_zero=True)
+    assert of(selecting(**orders), mails, query=empty) == (
+        "no series, counted as 0 (empty: zero)",
+        "",
+    )
+    found = of(selecting(**orders), orders, query=nan, value=math.nan)
+    assert found == ("1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)", "")
+
+
 def test_an_external_metric_finds_what_its_selector_leaves() -> None:
     """Where nothing is left, the values of the labels are told, or that a label is not there."""
     orders, mails = {"queue": "orders", "vhost": "/"}, {"queue": "mails", "vhost": "/"}
