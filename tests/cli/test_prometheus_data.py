@@ -6,7 +6,7 @@ import re
 import tracemalloc
 import urllib.request
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +48,7 @@ from tests.cli.test_commands import ran
 from tests.narrowing import assert_parts, instance, known
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.daemon import external as metric_of
-from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
 from tests.worlds.prometheus.past import sample_line, write_samples
 from tests.worlds.prometheus.server import PrometheusServer
 
@@ -76,22 +76,20 @@ def past() -> Iterator[str]:
             yield sample_line("bound", {"zone": "b"}, 4.0, at)
         if at < BEGIN + 2 * HOUR:
             yield sample_line("early", {}, 1.0, at)
-        yield from _of_pods(number, at)
+        yield from lines_of_pods(number, at)
         # No pod is ready before it is created: a clock was wrong.
         strange = {"namespace": "shop", "pod": "web-7d9fbb-wwww2"}
         yield sample_line("kube_pod_created", strange, BEGIN, at)
         yield sample_line("kube_pod_status_ready_time", strange, BEGIN - 5.0, at)
-        yield sample_line("kube_deployment_spec_replicas", _workload("web"), 3.0, at)
+        web = {"namespace": "shop", "deployment": "web"}
+        other = web | {"deployment": "web-api"}
+        yield sample_line("kube_deployment_spec_replicas", web, 3.0, at)
         ready = 2.0 if at < BEGIN + HOUR else 3.0
-        yield sample_line("kube_deployment_status_replicas_ready", _workload("web"), ready, at)
-        yield sample_line("kube_deployment_status_replicas_ready", _workload("web-api"), 9.0, at)
+        yield sample_line("kube_deployment_status_replicas_ready", web, ready, at)
+        yield sample_line("kube_deployment_status_replicas_ready", other, 9.0, at)
 
 
-def _workload(name: str) -> dict[str, str]:
-    return {"namespace": "shop", "deployment": name}
-
-
-def _of_pods(number: int, at: float) -> Iterator[str]:
+def lines_of_pods(number: int, at: float) -> Iterator[str]:
     for place, (pod, cores) in enumerate(PODS.items()):
         labels = {**POD_LABELS, "pod": pod}
         used = number * STEP * cores
@@ -114,11 +112,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServe
 
 
 def external(name: str, promql: str, **labels: str) -> Document:
-    found = metric_of(name, "30")
-    found["external"]["metric"]["query"] = promql
-    if labels:
-        found["external"]["metric"]["selector"] = {"matchLabels": labels}
-    return found
+    metric = metric_of(name, "30", **labels)
+    metric["external"]["metric"]["query"] = promql
+    return metric
 
 
 def cpu() -> Document:
@@ -133,10 +129,10 @@ def of_pods(promql: str) -> Document:
 
 
 def config_of(folder: Path, url: str, *metrics: Document, name: str = "web", **more: Any) -> Config:
-    found = target("shop", name, *metrics[:1], minReplicas=1, **{"metrics": [*metrics], **more})
+    entry = target("shop", name, *metrics[:1], minReplicas=1, **{"metrics": [*metrics], **more})
     if name == "db":
-        found["scaleTargetRef"]["kind"] = "StatefulSet"
-    document = {"prometheus": {"url": url}, "targets": [found]}
+        entry["scaleTargetRef"]["kind"] = "StatefulSet"
+    document = {"prometheus": {"url": url}, "targets": [entry]}
     return load(write_config(folder / "autoscaler.yaml", document), namespace_or_anywhere)
 
 
@@ -162,16 +158,26 @@ class Asking:
         return self.stack.enter_context(opened), config.targets[0]
 
 
+AskAt = Callable[[str | Step], Asking]
+
+
 @pytest.fixture
-def stack() -> Iterator[ExitStack]:
+def ask_at(tmp_path: Path) -> Iterator[AskAt]:
+    """Give what asks the server at an address, or one that answers with a step of a script."""
     with ExitStack() as stack:
-        yield stack
+
+        def asking(server: str | Step) -> Asking:
+            if not isinstance(server, str):
+                server = stack.enter_context(ScriptedServer(server)).url
+            return Asking(tmp_path, server, stack)
+
+        yield asking
 
 
 @pytest.fixture
-def asking(server: PrometheusServer, tmp_path: Path, stack: ExitStack) -> Asking:
+def asking(server: PrometheusServer, ask_at: AskAt) -> Asking:
     """Ask the server with a past."""
-    return Asking(tmp_path, server.url, stack)
+    return ask_at(server.url)
 
 
 def requests_of(server: PrometheusServer) -> int:
@@ -288,46 +294,38 @@ def test_without_a_cache_nothing_is_kept(asking: Asking) -> None:
     assert not any(file.exists() for file in files)
 
 
-def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: ExitStack) -> None:
+def test_samples_that_may_change_are_asked_again(tmp_path: Path, ask_at: AskAt) -> None:
     now, cache = clock.wall(), tmp_path / "cache"
     time = TimeGrid(now - 3000.0, now, STEP)
-    with ScriptedServer(whole) as server:
-        asking = Asking(tmp_path, server.url, stack)
-        data, _ = asking.data(external("q", "depth"), cache=cache, time=time)
-        (fetched,) = [value for (key, _), value in data.fetched.items() if key.promql == "depth"]
+    data, _ = ask_at(whole).data(external("q", "depth"), cache=cache, time=time)
+    (fetched,) = [value for (key, _), value in data.fetched.items() if key.promql == "depth"]
     kept = [part for part in fetched.parts if str(cache) in str(part[2])]
     grid = fetched.key.grid
     assert grid.instant(kept[-1].end) == pytest.approx(now - LATE_SECONDS, abs=2 * STEP)
     assert fetched.parts[-1].end == grid.first_from(now)
 
 
-def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> None:
+def test_an_incomplete_answer_is_not_kept(tmp_path: Path, ask_at: AskAt) -> None:
     cache = tmp_path / "cache"
-    partial = answer(matrix({"metric": {}, "values": []}, warnings=["store away"]))
-    with (
-        ScriptedServer(partial) as server,
-        pytest.raises(CommandError, match=r"incomplete .* store away"),
-    ):
-        Asking(tmp_path, server.url, stack).data(external("q", "other"), cache=cache)
+    asking = ask_at(answer(matrix({"metric": {}, "values": []}, warnings=["store away"])))
+    with pytest.raises(CommandError, match=r"incomplete .* store away"):
+        asking.data(external("q", "other"), cache=cache)
     assert not any("other" in file.read_text("latin-1") for file in cache.glob("*/*.range"))
 
 
 def test_a_damaged_file_is_asked_again(asking: Asking, tmp_path: Path) -> None:
-    found = []
     for _ in range(2):
         data, target = asking.data(external("q", "depth"), cache=tmp_path / "cache")
-        found.append(values(data.reading(target, 0), TIME.begin))
+        assert values(data.reading(target, 0), TIME.begin) == [[44.0, 46.0]]
         asking.stack.close()
         for file in (tmp_path / "cache").glob("*/*.range"):
             file.write_bytes(file.read_bytes()[:-1])
-    assert found[0] == found[1] == [[44.0, 46.0]]
 
 
-def test_a_cache_that_is_not_a_folder_is_an_error(tmp_path: Path, stack: ExitStack) -> None:
+def test_a_cache_that_is_not_a_folder_is_an_error(tmp_path: Path, ask_at: AskAt) -> None:
     (tmp_path / "file").write_text("")
-    asking = Asking(tmp_path, "http://127.0.0.1:9", stack)
     with pytest.raises(CommandError, match="/file/cache: Not a directory"):
-        asking.data(external("q", "depth"), cache=tmp_path / "file" / "cache")
+        ask_at("http://127.0.0.1:9").data(external("q", "depth"), cache=tmp_path / "file" / "cache")
 
 
 def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
@@ -463,9 +461,7 @@ def test_a_selector_that_matches_nothing_is_an_error(asking: Asking) -> None:
     assert_parts(caught.value, " q: ", " depth ", FIRST, "it gives series")
 
 
-def test_pods_of_a_custom_kind_are_those_that_begin_with_its_name(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_pods_of_a_custom_kind_are_those_that_begin_with_its_name(ask_at: AskAt) -> None:
     """Which is an assumption, and noted."""
     of_pod = {"namespace": "shop", "pod": "jobs-anything"}
 
@@ -474,15 +470,13 @@ def test_pods_of_a_custom_kind_are_those_that_begin_with_its_name(
         answer(matrix({"metric": of_pod, "values": [[at, "1"]]}))(peer)
 
     ref = {"apiVersion": "example.org/v1", "kind": "JobSet", "name": "jobs"}
-    with ScriptedServer(load_of_pod) as server:
-        asking = Asking(tmp_path, server.url, stack)
-        data, target = asking.data(of_pods("load"), scaleTargetRef=ref)
+    data, target = ask_at(load_of_pod).data(of_pods("load"), scaleTargetRef=ref)
     assert data.totals(target, 0)(TIME.begin) == Total(1.0, 1)
     (note,) = data.told
     assert_parts(note, "shop/JobSet.example.org/jobs: ", " jobs-: ")
 
 
-def test_a_part_that_is_not_read_is_a_failure_of_its_time(tmp_path: Path, stack: ExitStack) -> None:
+def test_a_part_that_is_not_read_is_a_failure_of_its_time(tmp_path: Path, ask_at: AskAt) -> None:
     time = TimeGrid(1_700_006_400.0, 1_700_006_400.0 + 3 * 86_400, STEP)
     days: list[float] = []
 
@@ -494,16 +488,14 @@ def test_a_part_that_is_not_read_is_a_failure_of_its_time(tmp_path: Path, stack:
         days.append(float(re.findall("start=([0-9.]+)", sent)[0]))
         (answer("broken", "500 Internal Server Error") if len(days) == 2 else whole)(peer)
 
-    with ScriptedServer(second_day_is_broken) as server:
-        asking = Asking(tmp_path, server.url, stack)
-        kept: dict[str, Any] = {"cache": tmp_path / "cache", "time": time}
-        data, target = asking.data(external("q", "depth"), **kept)
-        assert [round((measures - time.begin) / 86_400) for measures in days] == [0, 1, 2]
-        asking.data(external("q", "depth"), **kept)
-        assert round((days[3] - time.begin) / 86_400) == 1
+    asking = ask_at(second_day_is_broken)
+    cached: dict[str, Any] = {"cache": tmp_path / "cache", "time": time}
+    data, target = asking.data(external("q", "depth"), **cached)
+    asking.data(external("q", "depth"), **cached)  # which asks the failed part again
+    assert [round((day - time.begin) / 86_400) for day in days] == [0, 1, 2, 1]
     answers = data.reading(target, 0)
-    found = [answers(time.begin + day * 86_400) for day in range(3)]
-    assert [type(text) for text in found] == [QueryResult, QueryFailure, QueryResult]
+    kinds = [type(answers(time.begin + day * 86_400)) for day in range(3)]
+    assert kinds == [QueryResult, QueryFailure, QueryResult]
     (note,) = [text for text in data.told if "86400 s" in text]
     assert_parts(note, "shop/Deployment/web: q: ", " depth ", "HTTP 500", ": broken")
 
