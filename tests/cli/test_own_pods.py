@@ -8,48 +8,36 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.core.series import QueryFailure
-from autoscaler.core.spec import (
-    MetricIdentifier,
-    MetricTarget,
-    PodsMetric,
-    ScaleTargetRef,
-    TargetType,
-)
+from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Query, SeriesLabels, Target
-from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
 from autoscaler.lab.engine.loads import Total
 from autoscaler.lab.past.own_pods import kept_totals, of_own_pods, pods_of, totals_of
+from autoscaler.lab.past.range_fetching import AnswerPart, FetchedRange
+from autoscaler.lab.past.range_files import RangeKey
+from autoscaler.lab.past.range_needs import TimeGrid
 from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
-from tests.core.builders import spec
+from tests.core.builders import per_pod, spec
 from tests.narrowing import assert_parts, instance
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "own", "foreign"),
     [
-        (
-            "Deployment",
-            "web",
-            ["web-7d9fbb8c4d-x7k2p", "web-7d9f-bcdfg"],
-            ["web-api-7d9fbb8c4d-x7k2p", "web-0", "web-api-x7k2p", "web-x7k2p", "aweb-7d9f-bcdfg"],
-        ),
-        ("Rollout", "web", ["web-7d9fbb8c4d-x7k2p"], ["web-0"]),
-        ("ReplicaSet", "web", ["web-x7k2p"], ["web-7d9fbb8c4d-x7k2p"]),
-        ("ReplicationController", "web", ["web-x7k2p"], ["web-12"]),
-        ("StatefulSet", "db", ["db-0", "db-12"], ["db-a", "db-0-x7k2p", "db-x7k2p"]),
-        ("Deployment", "a.b", ["a.b-7d9f-bcdfg"], ["axb-7d9f-bcdfg"]),
-        ("Deployment", '(a+)+"', ["xa+)+y-7d9f-bcdfg"], ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-"]),
-        ("JobSet", "jobs", ["jobs-anything-at-all"], ["jobs", "job-1"]),
+        ("Deployment", "web", "web-7d9fbb8c4d-x7k2p web-7d9f-bcdfg", "web-api-7d9fbb8c4d-x7k2p"),
+        ("Deployment", "web", "", "web-0 web-api-x7k2p web-x7k2p aweb-7d9f-bcdfg"),
+        ("Rollout", "web", "web-7d9fbb8c4d-x7k2p", "web-0"),
+        ("ReplicaSet", "web", "web-x7k2p", "web-7d9fbb8c4d-x7k2p"),
+        ("ReplicationController", "web", "web-x7k2p", "web-12"),
+        ("StatefulSet", "db", "db-0 db-12", "db-a db-0-x7k2p db-x7k2p"),
+        ("Deployment", "a.b", "a.b-7d9f-bcdfg", "axb-7d9f-bcdfg"),
+        ("Deployment", '(a+)+"', "xa+)+y-7d9f-bcdfg", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-"),
+        ("JobSet", "jobs", "jobs-anything-at-all", "jobs job-1"),
     ],
 )
-def test_own_pods_have_names_of_their_kind(
-    kind: str, name: str, own: list[str], foreign: list[str]
-) -> None:
-    target = Target(
-        "shop", replace(spec(), scale_target_ref=ScaleTargetRef("apps/v1", kind, name)), ()
-    )
-    fits = re.compile(pods_of(target)).fullmatch
-    assert [text for text in (*own, *foreign) if fits(text)] == own
+def test_own_pods_have_names_of_their_kind(kind: str, name: str, own: str, foreign: str) -> None:
+    scaled = replace(spec(), scale_target_ref=ScaleTargetRef("apps/v1", kind, name))
+    fits = re.compile(pods_of(Target("shop", scaled, ()))).fullmatch
+    assert [pod for pod in f"{own} {foreign}".split() if fits(pod)] == own.split()
 
 
 def test_a_query_whose_labels_need_quotes_is_not_restricted_to_own_pods() -> None:
@@ -59,8 +47,7 @@ def test_a_query_whose_labels_need_quotes_is_not_restricted_to_own_pods() -> Non
 
 
 GRID = Grid(15_000, 0)
-METRIC = PodsMetric(MetricIdentifier("load"), MetricTarget(TargetType.AVERAGE_VALUE, None, 1000))
-TARGET = Target("shop", spec(METRIC), (Query("load"),))
+TARGET = Target("shop", spec(per_pod("1")), (Query("load"),))
 A, B = "web-7d9f-bbbbb", "web-7d9f-ccccc"
 
 
@@ -70,18 +57,10 @@ def totals(*pods: tuple[str, list[float]], warnings: tuple[str, ...] = ()) -> li
         MatrixSeries({"namespace": "shop", "pod": pod}, [(100, len(of))], array("d", of))
         for pod, of in pods
     ]
-    made = totals_of(TARGET, 0, GRID, Matrix(series, warnings))
-    recorded = [
-        RecordedSeries(
-            series.labels,
-            [GRID.instant(first + at) for first, count in series.runs for at in range(count)],
-            series.values,
-        )
-        for series in made.series
-    ]
-    chunk = AnswerChunk(GRID.instant(100), GRID.instant(103), recorded, made.warnings)
-    kept = kept_totals(answers_from([chunk], 15.0))
-    return [kept(GRID.instant(at)) for at in range(100, 103)]
+    part = AnswerPart(100, 103, totals_of(TARGET, 0, GRID, Matrix(series, warnings)))
+    time = TimeGrid(GRID.instant(100), GRID.instant(103), 15.0)
+    answers = FetchedRange(RangeKey("server", "load", GRID, "totals"), (part,)).answers(time)
+    return [kept_totals(answers)(GRID.instant(at)) for at in range(100, 103)]
 
 
 def test_a_total_is_of_the_pods_with_a_sample() -> None:

@@ -6,7 +6,7 @@ import re
 import tracemalloc
 import urllib.request
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,18 +20,10 @@ from autoscaler import clock
 from autoscaler.cli.output import CommandError
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.core.observation import Gap, Pod, PodRequests, PodSamples, Values
+from autoscaler.core.observation import Gap, Pod, PodRequests, PodSamples
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import (
-    ExternalMetric,
-    LabelSelector,
-    MetricIdentifier,
-    MetricTarget,
-    ObjectMetric,
-    ScaleTargetRef,
-    TargetType,
-)
+from autoscaler.core.spec import ExternalMetric, LabelSelector, ObjectMetric, ScaleTargetRef
 from autoscaler.core.target import Query, Target
 from autoscaler.core.text import rfc3339
 from autoscaler.lab.engine.answers import Answers
@@ -45,6 +37,8 @@ from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
+from tests.core.builders import external as external_metric
+from tests.core.builders import of_object, value
 from tests.narrowing import assert_parts, instance, known
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.daemon import external as metric_of
@@ -59,7 +53,6 @@ STEP = 15.0
 TIME = TimeGrid(BEGIN + 600.0, BEGIN + 4 * HOUR, STEP)
 PODS = {"web-7d9fbb-bcdfg": 0.25, "web-7d9fbb-zzxx2": 1 / 3, "web-api-7d9f-bcdfg": 9.0}
 """The cores that pods use; the last one is another Deployment's."""
-VALUE = MetricTarget(TargetType.VALUE, value=1000)
 POD_LABELS = {"namespace": "shop", "container": "app"}
 
 
@@ -380,10 +373,10 @@ LABELS = st.dictionaries(
     st.lists(st.tuples(LABELS, st.sampled_from([1.0, 2.0, math.nan])), max_size=5),
     st.sampled_from(
         [
-            ObjectMetric(ScaleTargetRef("v1", "Service", "mail"), MetricIdentifier("q"), VALUE),
-            ObjectMetric(ScaleTargetRef("v1", "Namespace", "mail"), MetricIdentifier("q"), VALUE),
-            ExternalMetric(MetricIdentifier("q"), VALUE),
-            ExternalMetric(MetricIdentifier("q", LabelSelector((("queue", "mail"),))), VALUE),
+            of_object(value("1"), ScaleTargetRef("v1", "Service", "mail")),
+            of_object(value("1"), ScaleTargetRef("v1", "Namespace", "mail")),
+            external_metric(value("1")),
+            external_metric(value("1"), selector=LabelSelector((("queue", "mail"),))),
         ]
     ),
 )
@@ -391,22 +384,13 @@ def test_series_that_are_left_out_make_no_difference(
     several: list[tuple[dict[str, str], float]], metric: ObjectMetric | ExternalMetric
 ) -> None:
     unlike = {json.dumps(labels, sort_keys=True): (labels, of) for labels, of in several}
-    whole = [MatrixSeries(labels, [(0, 1)], array("d", [of])) for labels, of in unlike.values()]
-    few = selected(metric, Query("q"), Matrix(whole)).series
-    readings = [
-        read(metric, Query("q"), QueryResult(_instant(series)), "shop", (), 0.0)
-        for series in (whole, few)
-    ]
-    if not all(isinstance(difference, Values) for difference in readings):
-        kinds = [difference.kind for difference in readings if isinstance(difference, Gap)]
-        assert len(kinds) == 2
-        assert kinds[0] == kinds[1]
-    else:
-        assert readings[0] == readings[1]
-
-
-def _instant(series: Sequence[MatrixSeries]) -> list[Series]:
-    return [Series(item.labels, item.values[0], 0.0) for item in series]
+    series = [MatrixSeries(labels, [(0, 1)], array("d", [of])) for labels, of in unlike.values()]
+    readings = []
+    for some in (series, selected(metric, Query("q"), Matrix(series)).series):
+        result = QueryResult([Series(item.labels, item.values[0], 0.0) for item in some])
+        reading = read(metric, Query("q"), result, "shop", (), 0.0)
+        readings.append(reading.kind if isinstance(reading, Gap) else reading)
+    assert readings[0] == readings[1]
 
 
 # -- odd data ------------------------------------------------------------------------------------
