@@ -80,7 +80,7 @@ def play(bed: Bed, row: Row) -> None:
     assert {name: bed.changes(name) - before[name] for name in before} == {struck: 1, other: 1}
     settled = bed.wait_line(
         struck,
-        "is known to be scaled",
+        "is scaled",
         lambda line: line["desired_replicas"] == LOW and line.get("write", "written") == "written",
         end,
     )

@@ -125,7 +125,7 @@ class Report:
                 f"{what:<9} {self.slope(what) * 1000:+.1f} per 1,000 syncs; "
                 f"first {seen[0]}, least {min(seen)}, most {max(seen)}, last {seen[-1]}"
             )
-        yield f"lines of the log: {self.events}; defects: {len(self.defects)}"
+        yield f"log events: {self.events}; defects: {len(self.defects)}"
         yield from self.defects[:5]
 
 
@@ -192,7 +192,7 @@ class Soak:
                     report.events, report.defects = line["events"], line["defects"]
             report.met = len(first.met) + len(second.met)
         if process.returncode != 0:
-            report.defects.append(f"it ended with exit code {process.returncode}")
+            report.defects.append(f"exit code {process.returncode}")
         report.changes = self._changes() - before
         return report
 

@@ -77,18 +77,18 @@ def _fails(*failure: str, **headers: str) -> Begin:
 
 ROWS = [
     _row("refused", refused, "connection refused", strikes_all=True, lasting=LONG),
-    _row("hangs", on_its_scale(plays.hang), "gave no answer in time", lasting=LONG),
-    _row("never begins", on_its_scale(plays.never_begin), "gave no answer in time", lasting=LONG),
+    _row("hangs", on_its_scale(plays.hang), "answer in time", lasting=LONG),
+    _row("never begins", on_its_scale(plays.never_begin), "answer in time", lasting=LONG),
     _row(
         "401",
         on_its_scale(
             plays.instead(lambda request: request.with_header(AUTHORIZATION, "Bearer unknown"))
         ),
-        "does not accept the credentials of context .*Unauthorized",
+        "credentials .*Unauthorized",
     ),
-    _row("403", as_nobody, "User .*nobody.* cannot update resource"),
+    _row("403", as_nobody, "nobody.*deployments/scale"),
     _row("404", not_found, "not found"),
-    _row("409", touched, "object has been modified"),
+    _row("409", touched, "been modified"),
     _row(
         "429",
         _fails("429 Too Many Requests", "TooManyRequests", "try again later", Retry_After="1"),
@@ -98,18 +98,18 @@ ROWS = [
     _row(
         "500",
         _fails("500 Internal Server Error", "InternalError", "etcdserver: leader changed"),
-        "etcdserver: leader changed",
+        "500.*InternalError.*etcdserver",
     ),
     _row(
         "503",
-        _fails("503 Service Unavailable", "ServiceUnavailable", "the server is starting"),
-        "the server is starting",
+        _fails("503 Service Unavailable", "ServiceUnavailable", "starting"),
+        "503.*ServiceUnavailable",
     ),
 ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_apiserver(bed: Bed, row: Row) -> None:
+def test_a_fault_of_the_api_server_delays_only_the_struck_target(bed: Bed, row: Row) -> None:
     """The object stays, its target says why and recovers; the other is scaled."""
     play(bed, row)
 
@@ -125,7 +125,7 @@ def too_old(request: Request) -> Request:
     )
 
 
-def test_a_watch_that_falls_silent(bed: Bed) -> None:
+def test_with_a_silent_watch_no_count_set_by_others_is_overwritten(bed: Bed) -> None:
     """Decisions go on, and what somebody else set is not overwritten unseen.
 
     The daemon wants 3 instead of the 6 that it knows; there are 8 by now, and a write that was
@@ -133,7 +133,7 @@ def test_a_watch_that_falls_silent(bed: Bed) -> None:
     """
     high, low = bed.high_and_low()
     begin = bed.mark()
-    assert wait_until("the watch is silent", lambda: bed.to_api.silence(is_watch))
+    assert wait_until("a silent watch", lambda: bed.to_api.silence(is_watch))
     try:
         bed.set_by_hand(high, MAXIMUM - 1)
         bed.demand(low, HIGH)
@@ -148,7 +148,7 @@ def test_a_watch_that_falls_silent(bed: Bed) -> None:
     assert defects(bed.daemon.lines[begin:]) == []
 
 
-def test_the_answer_to_a_write_is_lost(bed: Bed) -> None:
+def test_a_write_whose_answer_is_lost_counts_once(bed: Bed) -> None:
     """The write landed; it is found out, counted once, and not repeated."""
     high, low = bed.high_and_low()
     begin, changes = bed.mark(), bed.changes(high)
@@ -166,7 +166,7 @@ def test_the_answer_to_a_write_is_lost(bed: Bed) -> None:
     assert defects(bed.daemon.lines[begin:]) == []
 
 
-def test_the_api_server_restarts_under_load(bed: Bed) -> None:
+def test_after_a_restart_of_the_api_server_only_decided_counts_are_written(bed: Bed) -> None:
     """It is killed amid writes; that it forbids all at first, without roles, is not believed."""
     bed.high_and_low()
     begin = bed.mark()
@@ -208,17 +208,17 @@ def remembers_little(bed: Bed) -> bool:
     return gone
 
 
-def test_410_in_a_watch(bed: Bed) -> None:
+def test_a_watch_that_expires_is_listed_again(bed: Bed) -> None:
     """Everything is listed again, nobody waits for it, and what happened meanwhile is seen."""
     high, low = bed.high_and_low()
     begin = bed.mark()
     if not remembers_little(bed):
         bed.plane.restart_apiserver(grace=0)
-        wait_until("it serves watches of what it remembers", lambda: remembers_little(bed))
+        wait_until("old versions forgotten", lambda: remembers_little(bed))
     with bed.to_api.playing(plays.instead(too_old), is_watch) as playing:
         # Unless it is just being begun again, which meets the fault without our doing.
         bed.to_api.cut(is_watch)
-        wait_until("a watch from a version too old", lambda: playing.met)
+        wait_until("the 410", lambda: playing.met)
         bed.set_by_hand(high, MAXIMUM - 1)
         bed.demand(low, HIGH)
         bed.wait_for(low, HIGH)

@@ -112,7 +112,7 @@ def expired_client(world: Fleet) -> Iterator[None]:
 @contextmanager
 def endless_lists(world: Fleet) -> Iterator[None]:
     """Let lists have no end, and watches expire, so that all is listed again."""
-    gone = on(failure("410 Gone", "Expired", "too old resource version"), is_watch)
+    gone = on(failure("410 Gone", "Expired", "too old"), is_watch)
     endless = plays.endless_body(b'{"kind":"List","metadata":{},"items":[', b'{"a":"b"},' * 6000)
 
     def is_list(request: Request) -> bool:
@@ -126,37 +126,37 @@ def endless_lists(world: Fleet) -> Iterator[None]:
 EVENT = b'{"type":"BOOKMARK","object":{"kind":"x","metadata":{"resourceVersion":"1"}}}\n'
 
 ROWS = [
-    Row("refused", refused, "cannot be reached: connection refused"),
-    Row("half-open", half_open, "gave no answer in time"),
-    Row("slow", on(plays.drip(0.1)), "gave no answer in time"),
+    Row("refused", refused, "connection refused"),
+    Row("half-open", half_open, "answer in time"),
+    Row("slow", on(plays.drip(0.1)), "answer in time"),
     Row(
         "429",
         on(failure("429 Too Many Requests", "TooManyRequests", "try later", Retry_After="2")),
         "try later",
     ),
     Row("endless heads", on(plays.endless(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n")), "is not HTTP"),
-    Row("no head", on(plays.never_begin), "gave no answer in time"),
-    Row("endless lists", endless_lists, "sent more than 16 MiB|no memory in time", server=False),
+    Row("no head", on(plays.never_begin), "answer in time"),
+    Row("endless lists", endless_lists, "16 MiB|no memory", server=False),
     Row(
         "endless scales",
         on(
             plays.endless_body(b'{"a":"', b"a" * 65_536), lambda request: "/scale" in request.target
         ),
-        "sent more than 16 MiB|gave no answer in time|no memory in time|no time was left",
+        "16 MiB|no memory|answer in time|no time was",
         server=False,
     ),
     Row(
-        "endless lines of watches",
+        "endless watch lines",
         on(plays.endless_body(b"", b"a" * 65_536), is_watch),
-        "a line of more than",
+        "line .*16 MiB",
         server=False,
     ),
     Row("endless events", on(plays.endless_body(b"", EVENT * 100), is_watch), "", server=False),
-    Row("expired certificate of the server", expired_server, "certificate has expired"),
+    Row("server certificate expired", expired_server, "certificate has expired"),
     Row(
         "our certificate expired",
         expired_client,
-        "TLS with the API server .* failed|the connection to the API server .* broke",
+        "TLS .* failed|connection .* broke",
     ),
     Row(
         "401",
@@ -165,15 +165,15 @@ ROWS = [
     ),
     Row(
         "403",
-        on(failure("403 Forbidden", "Forbidden", "deployments is forbidden: no rights any more")),
-        "no rights any more",
+        on(failure("403 Forbidden", "Forbidden", "no rights")),
+        "no rights",
         server=False,
     ),
 ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_a_fault_of_one_cluster(world: Fleet, row: Row) -> None:
+def test_a_faulty_cluster_delays_no_other_cluster(world: Fleet, row: Row) -> None:
     """The others keep their grid and are scaled; it is told once, and comes back by itself."""
     daemon = world.daemon
     world.settle(LOW)
@@ -195,7 +195,9 @@ def test_a_fault_of_one_cluster(world: Fleet, row: Row) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_random_json_anywhere_in_the_answers_of_one_cluster(world: Fleet, seed: int) -> None:
+def test_random_json_from_one_cluster_breaks_no_page_and_no_other_cluster(
+    world: Fleet, seed: int
+) -> None:
     """Pages and API answer, nothing is a defect, and the others keep their grid."""
     daemon, choose = world.daemon, random.Random(seed)  # noqa: S311 - no secret
     world.settle(LOW)
@@ -203,7 +205,7 @@ def test_random_json_anywhere_in_the_answers_of_one_cluster(world: Fleet, seed: 
     wait_until("it is ready", lambda: requests.get(ready, timeout=10).status_code == 200)
     begin = len(daemon.lines)
     paths = ("/", "/health", f"/targets/{key(BAD)}", "/api/v1/targets", "/metrics", "/readyz")
-    gone = on(failure("410 Gone", "Expired", "too old resource version"), is_watch)
+    gone = on(failure("410 Gone", "Expired", "too old"), is_watch)
     with world.swinging():
         scrambling = world.proxy.playing(
             plays.scrambled(choose), lambda request: not is_watch(request)

@@ -70,7 +70,7 @@ class Gate:
 
     def wait_for(self, shown: str) -> None:
         """Wait until a request has shown it; from then on nothing else is accepted."""
-        wait_until("the new credentials are shown", lambda: shown in self._came)
+        wait_until("credentials shown", lambda: shown in self._came)
         self._valid = frozenset({shown})
 
 
@@ -107,7 +107,7 @@ def wait_at_rest(daemon: DaemonProcess, *targets: str) -> None:
     [(False, False), (True, True)],
     ids=["a bearer token file and a token file", "a password file and an exec plugin"],
 )
-def test_credentials_rotate_under_load(
+def test_no_sync_fails_while_credentials_rotate(
     workloads: Workloads, tmp_path: Path, *, basic: bool, plugin: bool
 ) -> None:
     """Syncs run, writes land, no sync fails, and no secret is told."""
@@ -146,7 +146,7 @@ def test_credentials_rotate_under_load(
             assert _SECRET not in json.dumps(daemon.lines)
 
 
-def test_a_service_account_token_rotates_under_load(
+def test_no_request_fails_while_a_service_account_token_rotates(
     workloads: Workloads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a cluster the token file is read anew, and no read and no write fails."""

@@ -1,7 +1,6 @@
 """Faults of our own side: a second daemon, a huge file, servers that are away at the start."""
 
 import asyncio
-import re
 import resource
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
+from tests.narrowing import assert_parts
 from tests.worlds.cluster import others
 from tests.worlds.faults.bed import Bed, defects, says
 from tests.worlds.faults.loads import HIGH, LOW, Workloads
@@ -17,16 +17,16 @@ from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Exchange, FaultProxy
 from tests.worlds.waiting import wait_until
 
-IN_MEMORY = "state is kept in memory only"
+IN_MEMORY = "in memory"
 NOT_KEPT = 'autoscaler_component_ok{component="state"}'
-NOT_A_NUMBER = r"autoscaler\.yaml:\d+: targets\[\d+\]\.maxReplicas: must be a whole number \(got "
+NOT_A_NUMBER = r"autoscaler\.yaml:\d+: targets\[\d+\]\.maxReplicas: .*\(got "
 SUPERSEDED = "another client set {}"
 NO_SCALE = "FailedGetScale: .*connection refused"
 NO_METRIC = "FailedGetExternalMetric: .*refused the connection"
-NOT_YET = "FailedGetScale: the list of .* is not there yet: .*; an API server that has just started"
+NOT_YET = "FailedGetScale: .*not there yet"
 CONTROLLED = "controlled by HorizontalPodAutoscaler "
-AT_WORK = "is at work with the state directory .*: nothing is decided or written here until that "
-TAKES_OVER = "the state directory is free: this process takes over"
+AT_WORK = "is at work"
+TAKES_OVER = "takes over"
 """What the operator sees, as patterns."""
 
 _MEETING_SECONDS = 2.3
@@ -56,7 +56,7 @@ class TwoByTwo:
         await exchange.forward(exchange.request)
 
 
-def test_two_daemons_at_once(workloads: Workloads) -> None:
+def test_of_two_daemons_one_writes_each_count(workloads: Workloads) -> None:
     """Both want the same, one writes, the other one sees that it was done; nothing swings."""
     name, plane, meeting = "twins", workloads.plane, TwoByTwo()
     workloads.begin(name, LOW, LOW)
@@ -81,7 +81,7 @@ def test_two_daemons_at_once(workloads: Workloads) -> None:
             return found["written"] >= turns and found["superseded"] >= len(meeting.met)
 
         # A daemon that is stopped between a conflict and its look learns nothing of the other.
-        wait_until("both of every pair know what became of theirs", settled)
+        wait_until("all pairs settled", settled)
         assert [daemon.stop() for daemon in daemons] == [0, 0]
         lines = [line for daemon in daemons for line in daemon.lines]
     assert workloads.changes(name) == 1 + turns
@@ -92,7 +92,9 @@ def test_two_daemons_at_once(workloads: Workloads) -> None:
     assert defects(lines) == []
 
 
-def test_two_daemons_with_one_state_directory(workloads: Workloads, tmp_path: Path) -> None:
+def test_a_second_daemon_waits_for_the_state_directory_and_takes_over(
+    workloads: Workloads, tmp_path: Path
+) -> None:
     """The second one waits, ready and alive, and goes on where the first was killed."""
     name = "heirs"
     workloads.begin(name, LOW, LOW)
@@ -102,13 +104,15 @@ def test_two_daemons_with_one_state_directory(workloads: Workloads, tmp_path: Pa
         second = stack.enter_context(workloads.start(config))
         waits = second.wait_event("state")
         assert waits["level"] == "warning"
-        assert waits["message"].startswith(f"process {first.pid} on ")
-        assert re.search(AT_WORK, waits["message"])
+        assert_parts(waits["message"], f"process {first.pid} ", str(tmp_path / "state"), AT_WORK)
         workloads.demand(name, HIGH)
         workloads.wait_for(name, HIGH)
         assert not {"started", "sync"} & {line["event"] for line in second.lines}
         first.kill()
-        second.wait_for("it takes over", lambda line: line.get("message") == TAKES_OVER)
+        second.wait_for(
+            "it takes over",
+            lambda line: line["event"] == "state" and TAKES_OVER in line["message"],
+        )
         second.wait_event("resumed")
         second.wait_event("started")
         workloads.demand(name, LOW)
@@ -119,9 +123,9 @@ def test_two_daemons_with_one_state_directory(workloads: Workloads, tmp_path: Pa
 
 
 @pytest.mark.punctual
-def test_a_disk_that_takes_nothing(bed: Bed) -> None:
+def test_syncs_continue_from_memory_while_the_disk_takes_nothing(bed: Bed) -> None:
     """Syncs go on from memory, and the daemon says so; `bed` sees in the end that it recovers."""
-    assert "it held nothing of an earlier run" in bed.daemon.page("/readyz")
+    assert "held nothing" in bed.daemon.page("/readyz")
     high, low = bed.high_and_low()
     begin, pid = bed.mark(), bed.daemon.pid
     soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -132,10 +136,10 @@ def test_a_disk_that_takes_nothing(bed: Bed) -> None:
         bed.wait_for(high, LOW)
         bed.wait_for(low, HIGH)
         state = bed.daemon.wait_for(
-            "state is not kept", lambda line: line["event"] == "state" and line["level"] != "info"
+            "the state warning", lambda line: line["event"] == "state" and line["level"] != "info"
         )
         assert IN_MEMORY in state["message"]
-        wait_until("the page says so", lambda: f"\n{NOT_KEPT} 0.0\n" in bed.daemon.page("/metrics"))
+        wait_until("state not ok", lambda: f"\n{NOT_KEPT} 0.0\n" in bed.daemon.page("/metrics"))
         assert '"ready": true' in bed.daemon.page("/readyz")
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
@@ -143,7 +147,7 @@ def test_a_disk_that_takes_nothing(bed: Bed) -> None:
     assert defects(bed.daemon.lines[begin:]) == []
 
 
-def test_a_configuration_of_ten_thousand_lines(workloads: Workloads) -> None:
+def test_ten_thousand_lines_load_and_a_broken_line_is_named(workloads: Workloads) -> None:
     """The target that is there is scaled, the others are missed; a broken line is named."""
     names = ["one-of-many", *(f"absent-{number}" for number in range(420))]
     workloads.begin(names[0], LOW, HIGH)
@@ -153,7 +157,7 @@ def test_a_configuration_of_ten_thousand_lines(workloads: Workloads) -> None:
         workloads.wait_for(names[0], HIGH, timeout=120)
         last = workloads.key(names[-1])
         daemon.wait_for(
-            "the last is missed",
+            "last target missing",
             lambda line: line.get("target") == last and "not found" in line["message"],
         )
         assert daemon.stop() == 0
@@ -167,7 +171,7 @@ def test_a_configuration_of_ten_thousand_lines(workloads: Workloads) -> None:
     assert str(refused.value).startswith(f"{daemon.file}:{number}: targets[420].")
 
 
-def test_servers_that_are_away_at_the_start(workloads: Workloads) -> None:
+def test_a_daemon_scales_once_servers_missing_at_its_start_are_there(workloads: Workloads) -> None:
     """The daemon starts, says what it misses, and scales once both are there."""
     name, plane = "early", workloads.plane
     workloads.begin(name, HIGH, LOW)
@@ -180,7 +184,7 @@ def test_servers_that_are_away_at_the_start(workloads: Workloads) -> None:
         with to_prometheus.refusing():
             with to_api.refusing():
                 daemon = running.enter_context(workloads.debugged(config, to_api))
-                daemon.wait_for("the API server is missed", says(NO_SCALE))
+                daemon.wait_for("API server missed", says(NO_SCALE))
             daemon.wait_for("Prometheus is missed", says(NO_METRIC))
             assert workloads.changes(name) == 1
         workloads.wait_for(name, LOW)
@@ -188,7 +192,7 @@ def test_servers_that_are_away_at_the_start(workloads: Workloads) -> None:
         assert defects(daemon.lines) == []
 
 
-def test_other_autoscalers_that_are_forbidden_at_the_start(workloads: Workloads) -> None:
+def test_nothing_is_written_before_other_autoscalers_can_be_listed(workloads: Workloads) -> None:
     """As an API server does until it has its roles: no target that an HPA controls is written."""
     names = lone, *controlled = ["lone", *(f"others-{number}" for number in range(4))]
     for name in controlled:
@@ -200,11 +204,11 @@ def test_other_autoscalers_that_are_forbidden_at_the_start(workloads: Workloads)
     with FaultProxy(plane.url, ca_file=plane.ca_file) as to_api, ExitStack() as running:
         with to_api.playing(forbidden, lambda text: "/horizontalpodautoscalers" in text.target):
             daemon = running.enter_context(workloads.debugged(config, to_api))
-            wait_until("a sync of each", lambda: all(daemon.syncs(key) for key in keys))
+            wait_until("all synced", lambda: all(daemon.syncs(key) for key in keys))
             assert {workloads.changes(name) for name in names} == {1}
             daemon.wait_for("it says why", says(NOT_YET))
         workloads.wait_for(lone, HIGH)
-        daemon.wait_for("the others are known", says(CONTROLLED))
+        daemon.wait_for("HPAs known", says(CONTROLLED))
         assert {workloads.changes(name) for name in controlled} == {1}
         assert daemon.stop() == 0
     assert {workloads.changes(name) for name in controlled} == {1}

@@ -54,19 +54,19 @@ def _answers(status: str, body: bytes | Mapping[str, object], **headers: str) ->
 
 ROWS = [
     _row("refused", refused, "refused the connection", strikes_all=True, lasting=LONG),
-    _row("hangs", on_its_query(plays.hang), "did not answer in time", lasting=LONG),
-    _row("slow drip", on_its_query(plays.drip()), "did not answer in time", lasting=LONG),
+    _row("hangs", on_its_query(plays.hang), "answer in time", lasting=LONG),
+    _row("slow drip", on_its_query(plays.drip()), "answer in time", lasting=LONG),
     _row(
-        "reset in the middle",
+        "reset midway",
         on_its_query(plays.reset),
-        "reset the connection|broke off in the middle",
+        "reset the connection|broke off",
     ),
     _row(
         "400",
         on_its_query(plays.instead(lambda request: request.with_body(b"query=sum%28"))),
         "refused the query",
     ),
-    _row("401", _answers("401 Unauthorized", b"Unauthorized"), "did not accept the credentials"),
+    _row("401", _answers("401 Unauthorized", b"Unauthorized"), "accept the credentials"),
     _row(
         "429",
         _answers("429 Too Many Requests", b"slow down", Retry_After="1"),
@@ -75,28 +75,28 @@ ROWS = [
     ),
     _row(
         "500",
-        _answers("500 Internal Server Error", error("internal", "the head is gone")),
-        "answered HTTP 500.*the head is gone",
+        _answers("500 Internal Server Error", error("internal", "head gone")),
+        "HTTP 500.*internal.*gone",
     ),
     _row("503", _answers("503 Service Unavailable", b"Service Unavailable"), "answered HTTP 503"),
     _row("HTML", _answers("200 OK", plays.HTML), "sent invalid JSON"),
-    _row("truncated JSON", on_its_query(plays.truncate), "JSON that breaks off"),
-    _row("too short", on_its_query(plays.break_off), "broke off in the middle"),
+    _row("truncated JSON", on_its_query(plays.truncate), "JSON.*breaks off"),
+    _row("too short", on_its_query(plays.break_off), "broke off"),
     _row(
         "partial",
-        on_its_query(plays.edited(lambda document: document.update(warnings=["a store is away"]))),
-        "incomplete: a store is away",
+        on_its_query(plays.edited(lambda document: document.update(warnings=["store away"]))),
+        "incomplete: .*store",
     ),
-    _row("empty", undisturbed, "the query returned no series", load=None),
-    _row("NaN", undisturbed, "is nan, not a number", load=math.nan),
-    _row("+Inf", undisturbed, "is inf, not a number", load=math.inf),
-    _row("-Inf", undisturbed, "is -inf, not a number", load=-math.inf),
-    _row("restarted", restarted, "closed the connection|reset the connection", strikes_all=True),
+    _row("empty", undisturbed, "no series", load=None),
+    _row("NaN", undisturbed, "is nan", load=math.nan),
+    _row("+Inf", undisturbed, "is inf", load=math.inf),
+    _row("-Inf", undisturbed, "is -inf", load=-math.inf),
+    _row("restarted", restarted, "(closed|reset) the connection", strikes_all=True),
 ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_prometheus(bed: Bed, row: Row) -> None:
+def test_a_fault_of_prometheus_delays_only_the_struck_target(bed: Bed, row: Row) -> None:
     """The target that needs the answer stays, says why, and recovers; the other is scaled."""
     play(bed, row)
 
@@ -106,5 +106,5 @@ def test_bounds_need_no_metric(bed: Bed) -> None:
     high, _ = bed.high_and_low()
     with refused(bed, high):
         bed.set_by_hand(high, MAXIMUM + 3)
-        wait_until("it is at its bound", lambda: bed.replicas(high) == MAXIMUM)
+        wait_until("at maxReplicas", lambda: bed.replicas(high) == MAXIMUM)
     bed.wait_for(high, HIGH)

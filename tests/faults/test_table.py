@@ -35,41 +35,43 @@ class Proof:
 
 PROOFS: dict[str, dict[str, Row | Proof]] = {
     "Prometheus": {row.name: row for row in test_prometheus.ROWS},
-    "One of several clusters": {
+    "One faulty cluster": {
         row.name: Proof(
-            test_clusters.test_a_fault_of_one_cluster, seen=[row.seen] if row.seen else []
+            test_clusters.test_a_faulty_cluster_delays_no_other_cluster,
+            seen=[row.seen] if row.seen else [],
         )
         for row in test_clusters.ROWS
     },
     "API server": {
         **{row.name: row for row in test_apiserver.ROWS},
-        "410 in a watch": Proof(test_apiserver.test_410_in_a_watch),
+        "410 in a watch": Proof(test_apiserver.test_a_watch_that_expires_is_listed_again),
         "watch cut silently": Proof(
-            test_apiserver.test_a_watch_that_falls_silent,
+            test_apiserver.test_with_a_silent_watch_no_count_set_by_others_is_overwritten,
             test_trust.test_a_silent_cut_is_noticed,
             seen=[test_apiserver.SUPERSEDED.format(r"\d+")],
         ),
-        "answer to a write lost": Proof(test_apiserver.test_the_answer_to_a_write_is_lost),
+        "write answer lost": Proof(test_apiserver.test_a_write_whose_answer_is_lost_counts_once),
         "restarted under load": Proof(
-            test_apiserver.test_the_api_server_restarts_under_load,
+            test_apiserver.test_after_a_restart_of_the_api_server_only_decided_counts_are_written,
             seen=[test_apiserver.NOT_WRITTEN],
         ),
-        "other autoscalers forbidden at the start": Proof(
-            test_ours.test_other_autoscalers_that_are_forbidden_at_the_start,
+        "start: HPAs forbidden": Proof(
+            test_ours.test_nothing_is_written_before_other_autoscalers_can_be_listed,
             test_refusals.test_a_lasting_first_refusal_is_believed_and_noted,
             test_others.test_after_a_restart_a_target_stays_in_shadow_until_the_others_can_be_listed,
             seen=[test_ours.NOT_YET, test_ours.CONTROLLED],
         ),
-        "both servers away at the start": Proof(
-            test_ours.test_servers_that_are_away_at_the_start,
+        "start: servers away": Proof(
+            test_ours.test_a_daemon_scales_once_servers_missing_at_its_start_are_there,
             seen=[test_ours.NO_SCALE, test_ours.NO_METRIC],
         ),
     },
-    "The daemon's own side": {
+    "The daemon itself": {
         "disk full": Proof(
-            test_ours.test_a_disk_that_takes_nothing, seen=[test_ours.IN_MEMORY, test_ours.NOT_KEPT]
+            test_ours.test_syncs_continue_from_memory_while_the_disk_takes_nothing,
+            seen=[test_ours.IN_MEMORY, test_ours.NOT_KEPT],
         ),
-        "state directory cannot be written": Proof(
+        "unwritable state directory": Proof(
             test_failures.test_what_cannot_be_used, seen=[test_failures.CANNOT_BE_USED]
         ),
         "state lost": Proof(
@@ -80,28 +82,28 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_earlier_state.test_a_damaged_database_is_set_aside,
             seen=[test_earlier_state.DAMAGED],
         ),
-        "state of a newer version": Proof(
+        "newer state version": Proof(
             test_earlier_state.test_a_database_of_a_newer_version_is_left_as_it_is,
             seen=[test_earlier_state.NEWER],
         ),
-        "record cannot be written": Proof(
+        "unwritable record": Proof(
             test_full_disk.test_a_full_disk_is_gone_on_from,
             test_record_failures.test_a_disk_that_does_not_answer_keeps_nobody_waiting,
             seen=[test_record_failures.TOO_SLOW],
         ),
-        "record damaged, or of a newer version": Proof(
+        "unusable record": Proof(
             test_record_failures.test_a_damaged_file_is_set_aside,
             test_record_failures.test_a_file_of_a_newer_version_is_left_alone,
             test_agreement_pages.test_a_file_that_cannot_be_read_costs_the_comparison_only,
             seen=[test_record_failures.SET_ASIDE, test_record_failures.NEWER],
         ),
-        "the leader hangs, is cut off or dies": Proof(
+        "leader lost": Proof(
             test_processes.test_a_stopped_leader_writes_nothing_after_another_took_over,
             test_processes.test_a_leader_that_is_cut_off_writes_nothing_after_another_took_over,
             test_processes.test_by_default_a_dead_leader_is_replaced_within_20_seconds,
             test_daemons.test_only_the_leader_writes_and_the_follower_takes_over,
         ),
-        "a daemon is stopped, or its machine sleeps, and continues": Proof(
+        "daemon suspended": Proof(
             test_trust.test_after_a_suspension_no_scale_counts_before_the_next_list,
             test_rates.test_a_standby_that_was_away_keeps_the_leaders_rates,
             seen=[test_trust.STOOD_STILL, test_trust.LISTED, test_trust.NOT_LISTED],
@@ -113,37 +115,39 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             seen=[test_reporting.CLOCK_SET, test_syncs.TOO_OLD],
         ),
         "10,000-line configuration": Proof(
-            test_ours.test_a_configuration_of_ten_thousand_lines, seen=[test_ours.NOT_A_NUMBER]
+            test_ours.test_ten_thousand_lines_load_and_a_broken_line_is_named,
+            seen=[test_ours.NOT_A_NUMBER],
         ),
-        "a configuration that is far too large, or made to cost much": Proof(
+        "oversized configuration": Proof(
             test_refusal_cost.test_a_refusal_costs_little, seen=[test_refusal_cost.TOO_LARGE]
         ),
         "SIGHUP storm": Proof(test_reload.test_sighup_reads_again_and_a_storm_of_them_does_no_harm),
-        "a sync hangs while a reload waits": Proof(
+        "reload, sync hangs": Proof(
             test_schedule.test_a_sync_that_hangs_lets_no_swap_take_place,
             test_reload_again.test_a_configuration_that_cannot_take_effect_is_tried_again,
             seen=[test_reload_again.RELOAD_FAILED],
         ),
-        "two daemons at once": Proof(
-            test_ours.test_two_daemons_at_once, seen=[test_ours.SUPERSEDED.format(r"\d+")]
+        "two daemons": Proof(
+            test_ours.test_of_two_daemons_one_writes_each_count,
+            seen=[test_ours.SUPERSEDED.format(r"\d+")],
         ),
-        "two daemons with one state directory": Proof(
-            test_ours.test_two_daemons_with_one_state_directory,
+        "shared state directory": Proof(
+            test_ours.test_a_second_daemon_waits_for_the_state_directory_and_takes_over,
             test_turn.test_the_lock_outlives_errors_of_the_disk,
             seen=[test_ours.AT_WORK, test_ours.TAKES_OVER],
         ),
         "Prometheus' credentials rotate": Proof(
-            test_credentials.test_credentials_rotate_under_load
+            test_credentials.test_no_sync_fails_while_credentials_rotate
         ),
-        "the API server's credentials rotate": Proof(
-            test_credentials.test_credentials_rotate_under_load,
-            test_credentials.test_a_service_account_token_rotates_under_load,
+        "Kubernetes credentials rotate": Proof(
+            test_credentials.test_no_sync_fails_while_credentials_rotate,
+            test_credentials.test_no_request_fails_while_a_service_account_token_rotates,
             test_certificates.test_a_client_certificate_is_read_again_when_it_is_rejected,
             test_certificates.test_an_authority_is_read_again_when_the_server_is_not_trusted,
             test_certificates.test_a_client_certificate_that_tls_refuses_is_read_again,
             test_certificates.test_certificates_under_other_names_are_read_from_the_kubeconfig,
         ),
-        "an exec plugin hangs": Proof(
+        "exec plugin hangs": Proof(
             test_exec_plugins.test_a_plugin_that_hangs_is_ended_with_its_children,
             test_exec_plugins.test_a_plugin_that_hangs_later_delays_nobody,
             test_exec_plugins.test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline,
@@ -179,7 +183,7 @@ def test_every_row_has_a_proof_and_every_proof_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row, patterns in SEEN.items() if patterns])
-def test_the_words_are_those_that_are_found(row: str) -> None:
+def test_the_page_quotes_what_the_tests_find(row: str) -> None:
     """What the tests look for stands on the page, and every sentence there is one of it."""
     heading, name = row.split(": ", 1)
     told = rows_of(PAGE.read_text())[heading][name][2]

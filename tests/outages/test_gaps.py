@@ -97,7 +97,7 @@ class Record:
     stuck: Sequence[str] = ()
     """What did not go down in time after that."""
 
-    def of(self, namespace: str, case: Case) -> list[tuple[float, int]]:
+    def seconds_and_counts(self, namespace: str, case: Case) -> list[tuple[float, int]]:
         """Return the counts of a target, each with its seconds since the begin."""
         seen = self.counts.changes(namespace, case.name)
         return [(round(at - self.begin, 1), count) for at, count in seen]
@@ -160,7 +160,7 @@ def _wait_up(counts: Counts) -> None:
         )
 
     with suppress(NotInTimeError):
-        wait_until("the loads that rise are followed", risen, timeout=_UP_SECONDS)
+        wait_until("rising loads followed", risen, timeout=_UP_SECONDS)
 
 
 def _wait_down(record: Record, scalers: Mapping[str, Scaler]) -> list[str]:
@@ -269,11 +269,11 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Record]:
 
 
 CASES = {
-    "Prometheus was stopped": ("away", AWAY),
-    "Prometheus was stopped, the daemon killed within and within the refill": ("away-killed", AWAY),
-    "exporters were away": ("exporters", EXPORTERS),
-    "exporters were away, the daemon killed so too": ("exporters-killed", KILLED_EXPORTERS),
-    "windows shorter than the range, and queries that leave out what was not scraped": (
+    "stopped": ("away", AWAY),
+    "stopped-and-killed": ("away-killed", AWAY),
+    "exporters-away": ("exporters", EXPORTERS),
+    "exporters-away-and-killed": ("exporters-killed", KILLED_EXPORTERS),
+    "short-windows": (
         "exporters",
         SHORT_WINDOWS,
     ),
@@ -290,18 +290,22 @@ CASES = {
 )
 def test_a_range_that_fills_takes_nothing_down(record: Record, namespace: str, case: Case) -> None:
     """No count is below the first one before the load is lowered."""
-    assert min(record.before(namespace, case)) == REPLICAS, record.of(namespace, case)
+    assert min(record.before(namespace, case)) == REPLICAS, record.seconds_and_counts(
+        namespace, case
+    )
 
 
 @pytest.mark.parametrize(
     ("namespace", "case"),
     [("away", RISING_AWAY), ("away-killed", RISING_AWAY), ("exporters", RISING_EXPORTER)],
 )
-def test_a_load_that_rises_is_followed_at_once(record: Record, namespace: str, case: Case) -> None:
+def test_a_rising_load_is_followed_at_once(record: Record, namespace: str, case: Case) -> None:
     """A target goes up while its range is still being filled."""
-    assert max(record.before(namespace, case)) > REPLICAS, record.of(namespace, case)
+    assert max(record.before(namespace, case)) > REPLICAS, record.seconds_and_counts(
+        namespace, case
+    )
 
 
-def test_nothing_is_held_for_ever(record: Record) -> None:
+def test_a_falling_load_takes_every_target_down_in_the_end(record: Record) -> None:
     """Once the ranges are filled again, a load that sinks takes every target down."""
     assert list(record.stuck) == []

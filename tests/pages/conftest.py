@@ -35,14 +35,14 @@ def _fixed_clock() -> Iterator[None]:
 def _fleet(make: Callable[[Path], Fleet]) -> Callable[..., Iterator[Served]]:
     @pytest.fixture(scope="package", name=make.__name__)
     def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-        with serving(make(tmp_path_factory.mktemp("fleet"))) as found:
-            yield found
+        with serving(make(tmp_path_factory.mktemp("fleet"))) as served_fleet:
+            yield served_fleet
 
     return served
 
 
 nothing = _fleet(fleets.nothing)
-one = _fleet(fleets.one)
+single = _fleet(fleets.single)
 story = _fleet(fleets.story)
 regions = _fleet(fleets.regions)
 moving = _fleet(fleets.moving)

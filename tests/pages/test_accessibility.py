@@ -9,9 +9,9 @@ TARGET = "/targets/shop/Deployment/order-worker"
 PAGES = [
     ("nothing", "/"),
     ("nothing", "/health"),
-    ("one", "/"),
-    ("one", TARGET),
-    ("one", "/health"),
+    ("single", "/"),
+    ("single", TARGET),
+    ("single", "/health"),
     ("story", "/"),
     ("story", "/?state=failing&q=mail"),
     ("story", f"{TARGET}?last=6h"),

@@ -22,7 +22,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_it_opens_from_a_file_without_a_network(browser: Browser, file: Path) -> None:
+def test_a_report_opens_from_a_file_without_a_network(browser: Browser, file: Path) -> None:
     """All charts are drawn, nothing is asked of anybody, axe finds nothing in either theme."""
     with tab(browser, f"file://{file}", color_scheme="light", bypass_csp=True) as opened:
         page: Page = opened.page
@@ -41,9 +41,7 @@ def test_it_opens_from_a_file_without_a_network(browser: Browser, file: Path) ->
         expect(page.locator("section.replay").nth(2).locator("canvas")).to_be_visible()
 
 
-def test_its_times_have_dates_also_on_the_day_that_they_are_of(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_times_in_a_report_have_dates(browser: Browser, tmp_path: Path) -> None:
     """A report is read later, too."""
     path = tmp_path / "report.html"
     path.write_text(report_of({"simulated": answer_of(replayed(1))}, "t"))
@@ -71,7 +69,7 @@ _SHADED = """() => {
 
 
 @pytest.mark.parametrize("short", [0, 4])
-def test_only_pods_that_were_missing_are_shaded(
+def test_only_missing_pods_are_shaded_in_a_report(
     browser: Browser, tmp_path: Path, short: int
 ) -> None:
     """A demand and ready pods that both are 2 to 9 in each part are no shortage by themselves."""

@@ -39,7 +39,9 @@ def test_a_page_does_nothing_that_its_policy_forbids(
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
-def test_texts_from_outside_do_nothing(hostile: Served, open_tab: Open, *, scripts: bool) -> None:
+def test_texts_from_outside_run_no_script(
+    hostile: Served, open_tab: Open, *, scripts: bool
+) -> None:
     """Names, messages, labels, annotations and field managers: shown as text, and cut."""
     tab = open_tab(hostile, java_script_enabled=scripts)
     page = tab.open("/")
@@ -60,7 +62,7 @@ def assert_harmless(tab: Tab) -> None:
     assert not set(html) & set(BIDI)
     assert not page.locator("script:not([src])").count()
     assert not page.locator("main img").count()
-    links = page.eval_on_selector_all("a", "all => all.map(one => one.getAttribute('href'))")
+    links = page.eval_on_selector_all("a", "all => all.map(link => link.getAttribute('href'))")
     assert all(link.startswith(("/", "?", "#")) for link in links)
     names = page.evaluate("[...document.querySelectorAll('*')].flatMap(e => e.getAttributeNames())")
     assert not [name for name in names if name.startswith("on")]

@@ -84,7 +84,7 @@ def updated(page: Page, patch: pytest.MonkeyPatch, now: float, asked: str = "/ch
     page.wait_for_timeout(100)
 
 
-def test_it_shows_chart_changes_and_configuration(story: Served, open_tab: Open) -> None:
+def test_a_target_page_shows_chart_changes_and_configuration(story: Served, open_tab: Open) -> None:
     """And the present state in words, and the query that is asked."""
     page = opened(open_tab, story)
     expect(page.get_by_role("heading", level=1)).to_have_text("order-worker")
@@ -155,7 +155,7 @@ def test_without_scripts_an_instant_is_explained(story: Served, open_tab: Open) 
     expect(page.locator("#no-chart")).to_be_visible()
 
 
-def test_three_in_the_night_in_local_time(story: Served, open_tab: Open) -> None:
+def test_an_instant_at_night_is_explained_in_local_time(story: Served, open_tab: Open) -> None:
     """The instant of an address in UTC is shown in the reader's zone, which is named."""
     page = opened(open_tab, story, f"?last=6h&at={rfc3339(AT_THREE + 15)}")
     assert heading(page).startswith("At 03:12:1")
@@ -212,7 +212,7 @@ TOP = "one => one.getBoundingClientRect().top"
 """Where somebody sees it; the browser scrolls where a line is added above what is seen."""
 
 
-def test_what_is_explained_moves_nothing(story: Served, open_tab: Open) -> None:
+def test_an_explanation_moves_no_other_part_of_the_page(story: Served, open_tab: Open) -> None:
     """Neither the table, whatever the height of the explanation is; nor do links and drags."""
     page = opened(open_tab, story)
     tops, heights = set(), set()
@@ -279,7 +279,7 @@ def test_escape_goes_back_to_the_present(story: Served, open_tab: Open) -> None:
     assert page.url.endswith("?last=1h")
 
 
-def test_back_undoes_a_click(story: Served, open_tab: Open) -> None:
+def test_the_back_button_undoes_a_click(story: Served, open_tab: Open) -> None:
     """One after the other, and only then leaves the page."""
     tab = open_tab(story)
     page = tab.open("/")
@@ -298,7 +298,7 @@ def test_back_undoes_a_click(story: Served, open_tab: Open) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Fleet")
 
 
-def test_what_is_outside_of_the_record_is_shaded_and_named(story: Served, open_tab: Open) -> None:
+def test_times_outside_the_record_are_shaded_and_named(story: Served, open_tab: Open) -> None:
     """What was before it, and what has not been yet; neither is a time that was not recorded."""
     begin, end = rfc3339(story.fleet.begin - 3600), rfc3339(NOW + 3600)
     page = opened(open_tab, story, f"?from={begin}&to={end}")
@@ -314,7 +314,7 @@ def test_what_is_outside_of_the_record_is_shaded_and_named(story: Served, open_t
     assert within != before
 
 
-def test_a_finger_points_and_keeps(story: Served, open_tab: Open) -> None:
+def test_a_tap_keeps_the_instant_that_a_finger_points_at(story: Served, open_tab: Open) -> None:
     """Moved over the chart it points; a tap keeps the instant, and what follows is in sight."""
     page = opened(open_tab, story, has_touch=True, viewport=PHONE)
     page.locator("#chart").scroll_into_view_if_needed()
@@ -327,14 +327,14 @@ def test_a_finger_points_and_keeps(story: Served, open_tab: Open) -> None:
     expect(page.locator("#explained")).to_contain_text("At ")
     assert chosen(page) == []
 
-    def kept() -> bool:
+    def taps_until_kept() -> bool:
         # What is explained moves the chart, and the browser drops a tap soon after a swipe.
         expect(page.locator("#explanation.waiting")).to_have_count(0)
         page.touchscreen.tap(*place(page, 0.7))
         page.wait_for_timeout(500)
         return "at=" in page.url
 
-    assert any(kept() for _ in range(5))
+    assert any(taps_until_kept() for _ in range(5))
     # The table is below the panel here, and moves with it until all has come.
     expect(page.locator("#viewed")).to_contain_text("not live")
     expect(page.locator("#explanation.waiting")).to_have_count(0)

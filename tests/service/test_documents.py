@@ -75,7 +75,7 @@ def anchors(document: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(document: Path) -> None:
+def test_every_link_leads_to_a_page_and_an_anchor(document: Path) -> None:
     """Each relative link names a file, and with `#` a heading of it."""
     for link in _LINK.findall(_FENCED.sub("", document.read_text())):
         if link.startswith("https://"):
@@ -86,7 +86,7 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert not anchor or anchor in anchors(file), link
 
 
-def test_every_page_has_its_place() -> None:
+def test_every_page_is_in_the_index_and_the_navigation() -> None:
     """In the navigation of the site and on the page that begins it."""
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     listed = set(re.findall(r"[\w/-]+\.md", NAVIGATION))
@@ -99,7 +99,7 @@ def test_every_page_has_its_place() -> None:
 @pytest.mark.parametrize(
     "file", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda path: path.name
 )
-def test_comments_of_the_examples_lead_somewhere(file: Path) -> None:
+def test_documents_named_in_examples_exist(file: Path) -> None:
     """So do those to the documents in the comments of examples."""
     for name, anchor in re.findall(r"(docs/[\w/-]+\.md)(?:#([\w-]+))?", file.read_text()):
         assert (ROOT / name).exists()
@@ -108,10 +108,10 @@ def test_comments_of_the_examples_lead_somewhere(file: Path) -> None:
 
 SECURITY = (ROOT / "docs" / "contributing" / "security.md").read_text(encoding="utf-8")
 ROWS = [line for line in SECURITY.splitlines() if line.startswith("| ")]
-HEAD = "| attack | what happens, and test |"
+HEAD = "| attack | "
 
 
-def test_each_test_that_is_named_is_there() -> None:
+def test_every_test_named_on_the_security_page_exists() -> None:
     """By its file and its name."""
     named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", SECURITY))
     assert len(named) > 30
@@ -124,9 +124,9 @@ def test_each_test_that_is_named_is_there() -> None:
     assert named - found == set()
 
 
-def test_each_row_names_a_test() -> None:
+def test_every_attack_names_a_test() -> None:
     """What no test holds is not said to be defended."""
-    rows = [row for row in ROWS if row != HEAD]
+    rows = [row for row in ROWS if not row.startswith(HEAD)]
     assert len(rows) > 30
     assert [row for row in rows if "::test_" not in row] == []
 

@@ -44,7 +44,7 @@ def is_made(path: str, stage: list[tuple[str, str]]) -> bool:
     )
 
 
-def test_it_gets_what_it_needs_and_nothing_else() -> None:
+def test_the_build_gets_only_the_files_that_it_needs() -> None:
     """`.dockerignore` lets in just the files that are copied, and they exist."""
     copied = {
         source
@@ -59,7 +59,7 @@ def test_it_gets_what_it_needs_and_nothing_else() -> None:
     assert all((ROOT / source).exists() for source in copied)
 
 
-def test_what_one_stage_takes_from_another_is_made_there() -> None:
+def test_copied_files_are_made_in_the_stage_they_come_from() -> None:
     """Else the build fails, which a machine without an image builder would not find out."""
     earlier: dict[str, list[tuple[str, str]]] = {}
     taken = []
@@ -92,7 +92,7 @@ def test_every_package_is_locked() -> None:
         assert locked or "--no-deps" in command, command
 
 
-def test_the_daemon_is_nobody_and_no_shell_starts_it() -> None:
+def test_the_daemon_is_no_root_and_no_shell_starts_it() -> None:
     """Nothing runs in the last stage, the user is a number and not root, the entry is a program."""
     stage = dict(stages()[""])
     assert "RUN" not in stage
@@ -101,7 +101,7 @@ def test_the_daemon_is_nobody_and_no_shell_starts_it() -> None:
     assert json.loads(stage["CMD"]) == ["run", "-c", "/etc/autoscaler/autoscaler.yaml"]
 
 
-def test_what_is_compiled_can_be_imported() -> None:
+def test_compiled_modules_can_be_imported() -> None:
     """The modules whose import compiles the image's code are those of the commands."""
     (command,) = [arguments for _, arguments in instructions() if '"-c", "import' in arguments]
     _, flag, statement = json.loads(command)

@@ -73,7 +73,7 @@ def _borrow_libraries(folder: Path) -> None:
     (theirs / "libraries.pth").write_text(f"{ours}\n")
 
 
-def test_what_the_steps_install_runs(
+def test_a_documented_installation_runs(
     exporter: Exporter,
     start_prometheus: StartPrometheus,
     environment: Mapping[str, str],

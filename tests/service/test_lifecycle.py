@@ -35,7 +35,9 @@ def document(world: World) -> Document:
     return world.document(*(world.target(f"worker-{number}") for number in range(TARGETS)))
 
 
-def test_from_start_to_end(manager: NotifySocket, world: World) -> None:
+def test_the_service_manager_is_told_of_each_step_from_start_to_stop(
+    manager: NotifySocket, world: World
+) -> None:
     """READY once it serves, RELOADING and READY for each reload, also a bad one, then STOPPING."""
     file = world.write(document(world))
     variables = {**world.environment, **manager.environment, **WATCHED}
@@ -99,7 +101,7 @@ def test_the_watchdog_starves_while_syncs_hang(manager: NotifySocket, world: Wor
             _wait_for_silence(manager)
             fed = manager.count("WATCHDOG")
             wait_until(
-                "the watchdog is fed",
+                "watchdog fed",
                 lambda: os.read(log, 65536) and manager.count("WATCHDOG") > fed,
             )
         finally:
@@ -118,4 +120,4 @@ def _wait_for_silence(manager: NotifySocket) -> None:
             return True
         return False
 
-    wait_until("nothing feeds the watchdog", silent)
+    wait_until("watchdog not fed", silent)

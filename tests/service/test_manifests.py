@@ -47,7 +47,7 @@ def test_the_base_applies_and_its_pods_run(
     deployment = only(objects, "Deployment")
     path = kustomize.path(deployment)
     wait_until(
-        "both replicas are available",
+        "both replicas available",
         lambda: admin_api.get(path)["status"].get("availableReplicas") == 2,
     )
     template = deployment["spec"]["template"]

@@ -16,7 +16,7 @@ WATCHED = {"WATCHDOG_USEC": "60000000"}
 
 
 @pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
-def test_each_state_is_one_message(tmp_path: Path, *, abstract: bool) -> None:
+def test_each_state_of_the_daemon_is_one_message(tmp_path: Path, *, abstract: bool) -> None:
     """READY, RELOADING with the time, STATUS, WATCHDOG and STOPPING arrive in their order."""
     name = f"@notify-{secrets.token_hex(8)}" if abstract else str(tmp_path / "notify")
     before = clock.monotonic()
@@ -56,7 +56,7 @@ def test_a_status_stays_one_line(tmp_path: Path) -> None:
     [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "relative"}, {"NOTIFY_SOCKET": "vsock:2:1"}],
     ids=str,
 )
-def test_without_a_socket_nothing_is_said(environment: dict[str, str]) -> None:
+def test_without_a_socket_nothing_is_sent(environment: dict[str, str]) -> None:
     """No socket, or one that is of no known kind, is no error."""
     with Notifier(environment) as notifier:
         notifier.ready("up")
@@ -64,7 +64,7 @@ def test_without_a_socket_nothing_is_said(environment: dict[str, str]) -> None:
     notifier.ready("still no error")
 
 
-def test_a_manager_that_is_gone_is_no_error(tmp_path: Path) -> None:
+def test_a_missing_service_manager_is_no_error(tmp_path: Path) -> None:
     """Neither a socket that was never there nor one that went away raises."""
     path = str(tmp_path / "notify")
     with Notifier({"NOTIFY_SOCKET": path}) as notifier:
@@ -76,7 +76,7 @@ def test_a_manager_that_is_gone_is_no_error(tmp_path: Path) -> None:
     assert [message["STATUS"] for message in manager.messages] == ["somebody"]
 
 
-def test_a_manager_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_service_manager_that_does_not_read_delays_nothing(tmp_path: Path) -> None:
     """A full queue costs at most a second; the message is dropped."""
     path = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
@@ -109,7 +109,7 @@ def test_a_manager_that_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_the_watchdog_is_fed_where_it_watches_us(
+def test_the_watchdog_is_fed_only_if_it_watches_this_process(
     tmp_path: Path, environment: dict[str, str], seconds: float | None
 ) -> None:
     """`WATCHDOG_USEC` counts for the process that `WATCHDOG_PID` names, if it names one."""

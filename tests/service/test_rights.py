@@ -95,26 +95,26 @@ class Bed:
     def _run(self, file: Path, kubeconfig: Path, namespace: str, right: Right) -> str:
         with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}) as daemon:
 
-            def said() -> str:
+            def output() -> str:
                 return "\n".join(map(_text, list(daemon.lines)))
 
             def over() -> bool:
-                return str(right) in said() or not self._undone(namespace, said())
+                return str(right) in output() or not self._undone(namespace, output())
 
             try:
                 wait_until(
-                    f"it says that it {right}, or has done every job",
+                    f"{right}, or all done",
                     over,
                     timeout=120,
                     interval=0.3,
                 )
             except NotInTimeError as late:
-                undone = ", ".join(self._undone(namespace, said()))
+                undone = ", ".join(self._undone(namespace, output()))
                 raise AssertionError(
-                    f"{late}; not done: {undone}; it said: {said()[-2000:]}"
+                    f"{late}; not done: {undone}; output: {output()[-2000:]}"
                 ) from None
             assert daemon.stop() == 0
-            return said()
+            return output()
 
     def _undone(self, namespace: str, said: str) -> list[str]:
         """Return the jobs that are not done yet."""
@@ -127,9 +127,9 @@ class Bed:
                 f"set a {value[0]} to 0": self._replicas(namespace, *value) == 0
                 for value in OFF.items()
             },
-            "tell an Event twice": self._told_twice(namespace),
+            "repeat an Event": self._has_repeated_event(namespace),
             "hold the Lease": self._renewed(namespace),
-            "leave what an HPA controls alone": 'HorizontalPodAutoscaler "rival"' in said,
+            "spare controlled targets": 'HorizontalPodAutoscaler "rival"' in said,
         }
         return [job for job, done in jobs.items() if not done]
 
@@ -178,7 +178,7 @@ class Bed:
         found = self._api.get(f"{workloads.collection(kind, namespace)}/{name}")
         return int(found["spec"]["replicas"])
 
-    def _told_twice(self, namespace: str) -> bool:
+    def _has_repeated_event(self, namespace: str) -> bool:
         events = self._api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
         ours = [event for event in events if event["source"].get("component") == "autoscaler"]
         # One that was made of two at once needed no second write.

@@ -89,7 +89,9 @@ def _configure(systemd: Systemd, document: Mapping[str, object], kubeconfig: str
     return file
 
 
-def test_the_unit_works_and_is_looked_after(systemd: Systemd, world: World) -> None:
+def test_the_unit_reloads_restarts_after_a_hang_and_stops_cleanly(
+    systemd: Systemd, world: World
+) -> None:
     """In its sandbox the daemon scales; a reload is one, a hang ends in a restart, a stop in 0."""
     world.deploy("web")
     world.want(2)
@@ -107,9 +109,9 @@ def test_the_unit_works_and_is_looked_after(systemd: Systemd, world: World) -> N
     wait_until("the refusal", lambda: "refused" in systemd.show(SERVICE, "StatusText"))
     assert systemd.show(SERVICE, "SubState") == "running"
     file.write_text(file.read_text().replace("maxReplicas: ten", "maxReplicas: 10"))
-    wait_until("a reload by itself", lambda: "refused" not in systemd.show(SERVICE, "StatusText"))
+    wait_until("automatic reload", lambda: "refused" not in systemd.show(SERVICE, "StatusText"))
 
-    wait_until("the watchdog was fed", lambda: _fed_for(systemd) > WATCHDOG_SECONDS)
+    wait_until("watchdog fed", lambda: _fed_for(systemd) > WATCHDOG_SECONDS)
     assert systemd.show(SERVICE, "NRestarts") == "0"
     systemd.run("systemctl", "kill", "--signal=STOP", SERVICE)
     wait_until(
@@ -117,8 +119,8 @@ def test_the_unit_works_and_is_looked_after(systemd: Systemd, world: World) -> N
     )
     wait_until("it runs again", partial(_runs, systemd), timeout=PATIENCE_SECONDS)
     # The journal has what was said to it a little later.
-    wait_until("the journal tells of the watchdog", lambda: "Watchdog timeout" in _log(systemd))
-    wait_until("the threads are shown", lambda: "most recent call first" in _log(systemd))
+    wait_until("watchdog in journal", lambda: "Watchdog timeout" in _log(systemd))
+    wait_until("threads in journal", lambda: "call first" in _log(systemd))
     world.want(4)
     wait_until("four replicas", lambda: world.replicas("web") == 4, timeout=PATIENCE_SECONDS)
     assert "clock_set" not in _log(systemd), "the restart is known to be of the same boot"
@@ -129,7 +131,7 @@ def test_the_unit_works_and_is_looked_after(systemd: Systemd, world: World) -> N
     assert systemd.run("ls", "/var/lib/autoscaler/").stdout, "the state is kept"
 
 
-def test_what_comes_late_at_boot_is_waited_for(systemd: Systemd, tmp_path: Path) -> None:
+def test_the_unit_waits_for_files_that_come_late_at_boot(systemd: Systemd, tmp_path: Path) -> None:
     """Neither a kubeconfig nor a token that is missing keeps the service down for good."""
     with ScriptedServer(Answer(404)) as server:
         folder = systemd.etc / "autoscaler"
@@ -141,7 +143,7 @@ def test_what_comes_late_at_boot_is_waited_for(systemd: Systemd, tmp_path: Path)
         # The unit's own ExecMainStatus is that for the moment between an end and the next start.
         for code, late in (("243", folder / "secrets" / "kubeconfig"), ("2", folder / "token")):
             wait_until(
-                f"it ended with {code} again and again",
+                f"repeated exit {code}",
                 lambda code=code: _log(systemd).count(f"code=exited, status={code}/") > 6,  # type: ignore[misc] # bound now
                 timeout=PATIENCE_SECONDS,
             )

@@ -26,7 +26,7 @@ def settings(name: str) -> list[str]:
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
 
 
-def test_it_exposes_next_to_nothing() -> None:
+def test_the_unit_has_a_low_exposure() -> None:
     """`systemd-analyze security` rates it 1.5 or lower, of 10."""
     report = analyze("security", "--offline=true", "--no-pager", str(UNIT))
     found = re.search(r"exposure level for autoscaler.service: (\d+\.\d+)", report)
@@ -34,14 +34,14 @@ def test_it_exposes_next_to_nothing() -> None:
     assert float(found[1]) <= MOST_EXPOSED, report
 
 
-def test_it_is_a_sound_unit(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     """`systemd-analyze verify` has nothing to complain of, where the programs are installed."""
     copy = tmp_path / UNIT.name
     copy.write_text(re.sub(r"^(Exec\w+=)\S+", r"\1/bin/sh", UNIT.read_text(), flags=re.MULTILINE))
     analyze("verify", "--man=no", "--recursive-errors=no", str(copy))
 
 
-def test_it_fits_the_daemon() -> None:
+def test_the_unit_fits_the_daemon() -> None:
     """The state has its folder, and a stop waits for the longest sync."""
     assert settings("StateDirectory") == [STATE_DIRECTORY.removeprefix("/var/lib/")]
     (stop,) = settings("TimeoutStopSec")
@@ -55,7 +55,7 @@ def test_a_reload_that_waits_is_not_taken_for_a_hang() -> None:
     assert float(watchdog.removesuffix("s")) > HANGS_AFTER_SECONDS * 1.25
 
 
-def test_it_is_started_again_whatever_it_ended_with() -> None:
+def test_the_unit_is_restarted_after_every_exit_code() -> None:
     """No exit code and no number of tries keeps it down."""
     assert settings("Restart") == ["always"]
     assert settings("StartLimitIntervalSec") == ["0"]

@@ -32,10 +32,10 @@ class World:
         self, auth: WebAuth | None = None, *, required: bool = False, with_metrics: bool = True
     ) -> None:
         self.failed: list[tuple[str, str]] = []
-        self.told: list[tuple[bool, str]] = []
+        self.reports: list[tuple[bool, str]] = []
         self._app = AccessGuard(
             Starlette(routes=[Route("/{path:path}", _page)]),
-            None if auth is None else WebCredentials(auth, lambda *args: self.told.append(args)),
+            None if auth is None else WebCredentials(auth, lambda *args: self.reports.append(args)),
             needs_certificate=required,
             with_metrics=with_metrics,
             sign_in_failed=lambda *args: self.failed.append(args),
@@ -105,7 +105,7 @@ ADDED_BY_PROXIES = [
 BROWSERS = {
     "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-    "accept-encoding": "gzip, deflate, br, zstd",
+    "accept-encoding": "gzip, br, zstd",
     "connection": "keep-alive",
     "sec-fetch-site": "none",
     "upgrade-insecure-requests": "1",
@@ -186,8 +186,7 @@ def test_without_a_way_to_sign_in_others_are_refused(
         assert World().ask(path, peer, *hosts, **more).status == 200
 
 
-def test_what_a_proxy_hands_on_is_answered_who_signs_in(auth: WebAuth) -> None:
-    """An Ingress in front of TLS and a password is usual."""
+def test_a_signed_in_request_is_answered_through_a_proxy(auth: WebAuth) -> None:
     added = dict.fromkeys(ADDED_BY_PROXIES, ELSEWHERE)
     assert World(auth).ask(PAGE, authorization=f"Bearer {TOKEN}", **added).status == 200
 
@@ -215,7 +214,7 @@ SIGN_INS = [
 
 @pytest.mark.parametrize("peer", [LOOPBACK, ELSEWHERE])
 @pytest.mark.parametrize(("header", "status"), SIGN_INS)
-def test_with_auth_everybody_signs_in(auth: WebAuth, peer: str, header: str, status: int) -> None:
+def test_with_auth_every_peer_signs_in(auth: WebAuth, peer: str, header: str, status: int) -> None:
     """This machine too; a failure is counted with its way and says what is asked for."""
     world = World(auth)
     answer = world.ask(API, peer, "any.example", authorization=header)
@@ -255,10 +254,10 @@ def test_with_auth_everybody_signs_in(auth: WebAuth, peer: str, header: str, sta
         ("certificate, token", "certificate, token", PAGE, 200),
     ],
 )
-def test_what_is_needed_has_to_be_shown(
+def test_certificates_and_credentials_are_both_needed_where_both_are_set(
     auth: WebAuth, needed: str, shown: str, path: str, status: int
 ) -> None:
-    """Certificates and credentials both, where both are set; nothing is counted as a failure."""
+    """A request without them is not counted as a failed sign-in."""
     world = World(
         auth if "token" in needed else None,
         required="certificate" in needed,
@@ -306,22 +305,22 @@ def replace(path: Path, text: str) -> None:
 
 
 def test_a_new_token_counts_at_once_and_a_broken_file_leaves_the_last_one(auth: WebAuth) -> None:
-    """What is wrong with the file is told once, without the token."""
+    """The broken file is reported once, without the token."""
     world, path = World(auth), auth.bearer_token_file
     assert path is not None
     old, new = ({"authorization": f"Bearer {token}"} for token in (TOKEN, "new"))
     replace(path, "new")
-    assert [world.ask(API, **fact).status for fact in (old, new)] == [401, 200]
+    assert [world.ask(API, **header).status for header in (old, new)] == [401, 200]
     for broken in ("not a token", ""):
         replace(path, broken)
-        assert [world.ask(API, **fact).status for fact in (old, new, new)] == [401, 200, 200]
+        assert [world.ask(API, **header).status for header in (old, new, new)] == [401, 200, 200]
     path.unlink()
     assert world.ask(API, **new).status == 200
     replace(path, TOKEN)
-    assert [world.ask(API, **fact).status for fact in (old, new)] == [200, 401]
-    assert [ok for ok, _ in world.told] == [False, False, False, True]
-    assert "does not contain a token" in world.told[0][1]
-    assert "not a token" not in str(world.told)
+    assert [world.ask(API, **header).status for header in (old, new)] == [200, 401]
+    assert [ok for ok, _ in world.reports] == [False, False, False, True]
+    assert str(path) in world.reports[0][1]
+    assert "not a token" not in str(world.reports)
 
 
 def test_a_user_who_is_gone_or_has_another_password_is_refused_at_once(auth: WebAuth) -> None:

@@ -7,11 +7,13 @@ import multiprocessing
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from http.client import HTTPException
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
@@ -22,36 +24,88 @@ from autoscaler.web.listener import MOST_CONNECTIONS, MOST_OF_ONE_CLIENT, Connec
 from benchmarks.processes import status
 from tests.telemetry.results import many, metrics_of
 from tests.web.test_listener import HOST, Slow, connections, get, listening, site_of
+from tests.web.test_tls import Served, serving, tls_of
+from tests.worlds.certificates import of_loopback
 from tests.worlds.waiting import wait_until
 
+Serve = Callable[..., AbstractContextManager[Served]]
 
-@pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nX: "])
-def test_a_client_that_sends_nothing_more_is_cut_while_others_are_answered(sent: bytes) -> None:
-    """The head takes so long and no longer, however it drips."""
-    begun = clock.monotonic()
-    with (
-        listening(limits=ConnectionLimits(most_seconds=20.0, most_head_seconds=1.0)) as listener,
-        socket.create_connection((HOST, listener.port), timeout=20) as slow,
-    ):
-        slow.sendall(sent)
-        ended = threading.Event()
 
-        def drip() -> None:
-            with suppress(OSError):
-                while not ended.wait(0.05):
-                    slow.sendall(b"x")
+@pytest.fixture(params=["plain", "TLS"])
+def serve(request: pytest.FixtureRequest, tmp_path: Path) -> Serve:
+    """Return what serves with and without TLS."""
 
-        dripping = threading.Thread(target=drip)
-        if sent:
-            dripping.start()
-        assert get(listener, "/livez")[0].status == 200
-        with suppress(ConnectionResetError):
-            assert slow.recv(1) == b""
-        took = clock.monotonic() - begun
-        ended.set()
-        if sent:
-            dripping.join()
-        assert 0.9 < took < 15
+    @contextmanager
+    def serving_plainly(limits: ConnectionLimits | None = None) -> Iterator[Served]:
+        with listening(limits=limits) as listener:
+            yield Served(listener)
+
+    if request.param == "plain":
+        return serving_plainly
+    return partial(serving, tls_of(of_loopback(tmp_path, "server")))
+
+
+@pytest.mark.parametrize("head", [b"", b"GET /livez HTTP/1.1\r\nX: "])
+def test_a_client_with_a_slow_head_is_cut_while_others_are_answered(
+    serve: Serve, head: bytes
+) -> None:
+    """The head takes a second and no longer, however it drips; a handshake is a part of it."""
+    limits, begun = ConnectionLimits(most_seconds=20.0, most_head_seconds=1.0), clock.monotonic()
+    with serve(limits=limits) as served, served.connect() as slow:
+        slow.sendall(head)
+        assert served.get()[0] == 200
+        slow.settimeout(0.05)
+        with suppress(OSError):
+            while clock.monotonic() - begun < 20:
+                try:
+                    assert slow.recv(1) == b""
+                    break
+                except TimeoutError:
+                    slow.sendall(b"x" if head else b"")
+        assert 0.9 < clock.monotonic() - begun < 15
+
+
+JUNK = [
+    b"\0",
+    b"\x16\x03\x01",
+    b"\x16\x03\x01\x02\x00\x01\x00",
+    b"\x16\x03\x01\xff\xff" * 9,
+    b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(200)) + b"\r\n",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n",
+]
+
+
+def test_junk_is_cut_and_harms_nothing(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    """Plain HTTP where TLS is spoken too; half a message has as long as a head."""
+    with serve(limits=ConnectionLimits(most_head_seconds=0.5)) as served:
+        for junk in JUNK:
+            raw = socket.create_connection((HOST, served.listener.port), timeout=20)
+            begun = clock.monotonic()
+            # The server may have closed it before all of the junk was sent.
+            with raw as client, suppress(OSError):
+                client.sendall(junk)
+                while client.recv(65_536):
+                    """An answer or an alert does not matter."""
+            assert clock.monotonic() - begun < 5
+        assert served.get()[0] == 200
+        wait_until("all are gone", lambda: served.listener.connections == 0)
+    assert caplog.records == []
+
+
+def test_an_idle_connection_of_a_client_with_many_gives_way_to_its_next(serve: Serve) -> None:
+    """Before the handshake too; there is room for others, but not for more of its address."""
+    with serve() as served, ExitStack() as held:
+        own = connections(held, served.listener.port, HOST, MOST_OF_ONE_CLIENT)
+        wait_until("all wait", lambda: served.listener.connections == MOST_OF_ONE_CLIENT)
+        assert [served.get()[0] for _ in range(3)] == [200] * 3
+        assert own[0].recv(1) == b""
+        answered_last = held.enter_context(served.secured(own[1]))
+        answered_last.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert answered_last.recv(4) == b"HTTP"
 
 
 def test_a_client_that_does_not_read_is_cut() -> None:
@@ -71,7 +125,7 @@ def test_a_client_that_does_not_read_is_cut() -> None:
         wait_until("it is cut", lambda: listener.connections == 0)
 
 
-def test_answers_are_bounded_and_come_free_again() -> None:
+def test_a_request_beyond_the_limit_is_closed_until_others_end() -> None:
     """A third one is closed without an answer; when the first two are over there is room."""
     slow = Slow()
     with (
@@ -105,7 +159,7 @@ def test_a_head_is_bounded_as_a_whole() -> None:
             assert sent(listener, head).startswith(b"HTTP/1.1 431 ")
 
 
-def test_one_client_is_answered_so_often_at_once_and_then_one_after_the_other() -> None:
+def test_requests_beyond_a_clients_share_wait_for_their_turn() -> None:
     """A browser that asks for more than its share loses nothing; others are answered meanwhile."""
     slow = Slow()
     with listening(slow) as listener, ExitStack() as held:
@@ -131,7 +185,7 @@ def test_idle_clients_give_way_to_probes(addresses: int) -> None:
         assert all(answered(listener) for _ in range(50))
 
 
-def test_who_has_one_connection_stays_while_another_has_several() -> None:
+def test_of_several_clients_the_one_with_most_connections_gives_way() -> None:
     """The oldest gives way of the address that has most, not the oldest of all."""
     with listening(limits=ConnectionLimits(most_connections=4)) as listener, ExitStack() as held:
         (probe,) = connections(held, listener.port, HOST, 1)
@@ -139,16 +193,6 @@ def test_who_has_one_connection_stays_while_another_has_several() -> None:
         assert greedy[0].recv(1) == b""
         probe.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         assert probe.recv(4) == b"HTTP"
-
-
-def test_a_client_with_all_its_connections_loses_its_own() -> None:
-    """There is room for others, but not for more of the same address."""
-    with listening() as listener, ExitStack() as held:
-        own = connections(held, listener.port, HOST, MOST_OF_ONE_CLIENT)
-        assert answered(listener)
-        assert own[0].recv(1) == b""
-        own[1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert own[1].recv(4) == b"HTTP"
 
 
 def test_probes_are_answered_while_nobody_reads_the_large_pages() -> None:
@@ -197,7 +241,7 @@ _ADDRESSES = [f"127.0.1.{number}" for number in (1, 2, 3, 4)]
 """From each of them come as many clients as are answered at once."""
 
 
-def serve(targets: int, told: Connection) -> None:
+def serve_many(targets: int, told: Connection) -> None:
     """Listen, with so many targets on the pages, until the other side is closed."""
     site = site_of(Health(), metrics_of(*many(targets)))
     with listening(site) as listener, suppress(EOFError):
@@ -210,7 +254,7 @@ def grows_less_than(most: int, targets: int = 0) -> Iterator[list[socket.socket]
     """Give clients of a process whose pages show so many targets; it must not grow by more."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(targets, theirs))
+    process = context.Process(target=serve_many, args=(targets, theirs))
     process.start()
     theirs.close()
     with ours, ExitStack() as held:

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
@@ -23,6 +23,7 @@ from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.answering import Page
 from autoscaler.web.listener import ConnectionLimits, Listener, ListenError, ListenerTls
 from autoscaler.web.site import Site, application
+from tests.narrowing import assert_parts
 from tests.telemetry.results import OPENMETRICS, many, metrics_of, result_of, target_of
 from tests.worlds.waiting import wait_until
 
@@ -50,7 +51,7 @@ def listening(
         yield listener
     if faults is None:
         assert seen == []
-    wait_until("the threads have ended", lambda: not threads())
+    wait_until("threads ended", lambda: not threads())
 
 
 def threads() -> list[threading.Thread]:
@@ -94,7 +95,7 @@ def get(
         return response, response.read()
 
 
-def test_the_pages_are_there_and_nothing_else_is() -> None:
+def test_only_known_paths_are_found() -> None:
     """Metrics and health; a query changes nothing, and any other path is not found."""
     with listening() as listener:
         response, body = get(listener, "/metrics?name=x")
@@ -104,21 +105,20 @@ def test_the_pages_are_there_and_nothing_else_is() -> None:
             assert get(listener, path)[0].status == 404
 
 
-def test_livez_says_which_sync_hangs() -> None:
-    """200 and ok, or 503 and a sentence; `/healthz` is its other name."""
-    for path in ("/livez", "/healthz"):
-        health = Health()
-        with listening(site_of(health)) as listener:
-            response, body = get(listener, path)
-            assert (response.status, body) == (200, b"ok\n")
-            health.expect({"hung": -1.0})
-            response, body = get(listener, path)
-        assert response.status == 503
-        assert re.fullmatch(rb"a sync that is due every -1 s has not ended for \d+ s\n", body)
+@pytest.mark.parametrize("path", ["/livez", "/healthz"])
+def test_livez_fails_while_a_sync_hangs(path: str) -> None:
+    health = Health()
+    with listening(site_of(health)) as listener:
+        response, body = get(listener, path)
+        assert (response.status, body) == (200, b"ok\n")
+        health.expect({"hung": -1.0})
+        response, body = get(listener, path)
+    assert response.status == 503
+    assert re.search(rb" -1 s .* \d+ s\n", body)
 
 
 def test_readyz_is_json_with_one_entry_for_each_component() -> None:
-    """503 until all that is required is well; what only informs is there and changes nothing."""
+    """503 until all that is required is well; a message of odd bytes is written out."""
     health = Health()
     with listening(site_of(health)) as listener:
         response, body = get(listener, "/readyz")
@@ -127,7 +127,7 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
         assert json.loads(body)["ready"] is False
         for name in REQUIRED:
             health.report(name, ok=True, message="well")
-        health.report(Component.STATE, ok=False, message="runs from memory: the disk is full")
+        health.report(Component.STATE, ok=False, message="caf\udce9: disk full")
         response, body = get(listener, "/readyz")
     assert response.status == 200
     document = json.loads(body)
@@ -139,21 +139,11 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
         "name": "state",
         "ok": False,
         "required": False,
-        "message": "runs from memory: the disk is full",
+        "message": r"caf\udce9: disk full",
     }
 
 
-def test_readyz_takes_a_name_of_whatever_bytes() -> None:
-    """The file of the configuration may be called so; the page stays JSON."""
-    health = Health()
-    health.report(Component.CONFIGURATION, ok=True, message="caf\udce9.yaml is in force, 0 targets")
-    with listening(site_of(health)) as listener:
-        response, body = get(listener, "/readyz")
-    assert response.status == 503
-    assert json.loads(body)["components"][0]["message"].startswith(r"caf\udce9.yaml")
-
-
-def test_the_format_and_the_compression_are_those_that_were_asked_for() -> None:
+def test_format_and_compression_follow_the_request() -> None:
     """OpenMetrics where it is accepted; gzip where it is accepted and the page is not tiny."""
     with listening(site_of(Health(), metrics_of(*many(50)))) as listener:
         plain, text = get(listener, "/metrics")
@@ -168,8 +158,7 @@ def test_the_format_and_the_compression_are_those_that_were_asked_for() -> None:
         assert tiny.headers["Content-Encoding"] is None
 
 
-def test_head_is_get_without_the_body_and_nothing_is_written() -> None:
-    """HEAD tells the length; methods that change things are not known."""
+def test_head_has_the_length_and_methods_that_write_are_unknown() -> None:
     with listening() as listener:
         response, body = get(listener, "/metrics", "HEAD")
         assert (response.status, body) == (200, b"")
@@ -179,7 +168,6 @@ def test_head_is_get_without_the_body_and_nothing_is_written() -> None:
 
 
 def test_each_answer_has_the_time_at_which_it_was_made() -> None:
-    """Not that at which the listener began."""
     with listening() as listener:
         time.sleep(2)
         date = get(listener, "/livez")[0].headers["Date"]
@@ -203,29 +191,7 @@ def test_a_connection_carries_one_request(version: bytes, rest: bytes) -> None:
     assert body == b"ok\n"
 
 
-def test_what_is_no_http_is_refused_and_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """Garbage, an endless line, too many headers: the next client is answered."""
-    with listening() as listener:
-        for junk in (
-            b"\x16\x03\x01\x02\x00\x01\x00",
-            b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n",
-            b"GET / HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(200)) + b"\r\n",
-            b"GET / HTTP/9.9\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n",
-        ):
-            connection = socket.create_connection((HOST, listener.port), timeout=20)
-            # The server may have closed it before all of the junk was sent.
-            with connection as client, suppress(OSError):
-                client.sendall(junk)
-                client.shutdown(socket.SHUT_WR)
-                while client.recv(65_536):
-                    """What it says to junk does not matter."""
-        assert get(listener, "/livez")[0].status == 200
-    assert caplog.records == []
-
-
-def test_it_closes_at_once_whoever_is_connected() -> None:
+def test_the_listener_closes_at_once_while_clients_are_connected() -> None:
     """Idle clients, and one that is being answered, are cut; the port is free again."""
     slow = Slow()
     app = application(slow, lambda _: None)
@@ -247,11 +213,11 @@ def test_it_closes_at_once_whoever_is_connected() -> None:
         assert clock.monotonic() - begun < 6
     with Listener(HOST, port, app, lambda _: None) as again:
         assert get(again, "/")[1] == b"well"
-    wait_until("the threads have ended", lambda: not threads())
+    wait_until("threads ended", lambda: not threads())
 
 
-def test_a_page_that_fails_is_a_500_and_is_told_of() -> None:
-    """The text of the exception is for the log; the next page is answered."""
+def test_the_text_of_a_fault_of_a_page_is_only_in_the_log() -> None:
+    """The page is a 500; the next page is answered."""
     faults: list[BaseException] = []
 
     def answer(path: str, _accept: str) -> Page:
@@ -267,8 +233,7 @@ def test_a_page_that_fails_is_a_500_and_is_told_of() -> None:
         assert get(listener, "/")[1] == b"well"
 
 
-def test_a_defect_while_an_answer_is_sent_is_told_of() -> None:
-    """It closes that connection, and the next page is answered."""
+def test_a_defect_while_an_answer_is_sent_closes_only_that_connection() -> None:
     faults: list[BaseException] = []
 
     def answer(path: str, _accept: str) -> Page:
@@ -285,21 +250,20 @@ def test_a_defect_while_an_answer_is_sent_is_told_of() -> None:
 @pytest.mark.parametrize(
     ("host", "shown", "reason"),
     [
-        (HOST, HOST, "another process listens there already"),
-        ("192.0.2.1", "192.0.2.1", "this machine has no such address"),
-        ("2001:db8::1", "[2001:db8::1]", "this machine has no such address"),
-        ("no..name", "no..name", "the name does not resolve"),
+        (HOST, HOST, "another process"),
+        ("192.0.2.1", "192.0.2.1", "no such address"),
+        ("2001:db8::1", "[2001:db8::1]", "no such address"),
+        ("no..name", "no..name", "not resolve"),
     ],
 )
-def test_an_address_that_cannot_be_is_said_in_a_sentence(
+def test_an_unusable_address_is_refused_with_its_setting(
     host: str, shown: str, reason: str
 ) -> None:
-    """The exception's text is all that the operator needs."""
     with listening() as listener:
         port = listener.port
         with pytest.raises(ListenError) as raised:
             Listener(host, port, Starlette(), lambda _: None)
-    assert str(raised.value) == f"cannot listen on {shown}:{port} (listen): {reason}"
+    assert_parts(raised.value, f"{shown}:{port} ", "(listen)", reason)
 
 
 @pytest.mark.parametrize(("host", "clients"), [("", ["127.0.0.1", "::1"]), ("::1", ["::1"])])

@@ -33,8 +33,7 @@ def listed(metrics: Metrics) -> list[Json]:
     return targets
 
 
-def test_a_target_is_told_in_full() -> None:
-    """Its name in parts, the counts, the state with its sentence, and each metric."""
+def test_a_listed_target_has_all_its_facts() -> None:
     target = target_of("web", external(average("30")), cpu(utilization(70)))
     (listing,) = listed(metrics_of(result_of(target, values(79), EMPTY)))
     assert listing == {
@@ -74,14 +73,14 @@ def test_a_target_is_told_in_full() -> None:
     assert EMPTY.detail in listing["message"]
 
 
-def test_what_is_not_known_is_null() -> None:
-    """A scale that cannot be read has no counts, and metrics that were not looked at no values."""
+def test_unknown_values_are_null() -> None:
+    """The counts of an unreadable scale, and the values of metrics that were not read."""
     (target,) = listed(metrics_of(result_of(target_of(), scale=ReadFailure("gone"))))
     assert target["currentReplicas"] is target["desiredReplicas"] is None
     assert [metric["text"] for metric in target["metrics"]] == ["<unknown>/30"]
 
 
-def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
+def test_a_metric_is_not_queried_while_its_target_is_disabled() -> None:
     """While somebody has set the target to zero; beside another autoscaler all are asked for."""
     shown = listed(
         metrics_of(
@@ -95,7 +94,7 @@ def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
     ]
 
 
-def test_a_target_before_its_first_sync_says_so_in_its_place() -> None:
+def test_a_target_before_its_first_sync_is_unknown_in_its_place() -> None:
     """The order is the configuration's, whichever was synced."""
     metrics = Metrics(Health())
     metrics.states.set_targets([target_of(name) for name in "bac"])
@@ -106,7 +105,7 @@ def test_a_target_before_its_first_sync_says_so_in_its_place() -> None:
         ("a", "ok"),
         ("c", "unknown"),
     ]
-    assert shown[0]["message"].startswith("not synced yet")
+    assert shown[0]["message"].startswith("not synced")
     assert shown[0]["since"] is shown[0]["lastSync"] is shown[0]["currentReplicas"] is None
     assert (shown[0]["minReplicas"], shown[0]["maxReplicas"]) == (1, 20)
     assert [metric["text"] for metric in shown[0]["metrics"]] == ["<unknown>/30"]
@@ -133,24 +132,24 @@ def test_a_state_is_dated_by_the_first_sync_of_it() -> None:
     assert since_after(metrics, target, 90) == "08:01:30Z"
 
 
-def test_what_there_is_stands_after_the_sentence() -> None:
+def test_a_finding_follows_the_message_of_its_target() -> None:
     """Until the query finds series again, or another configuration is in force."""
     target = target_of()
     metrics = metrics_of(result_of(target, EMPTY))
     before = listed(metrics)[0]["message"]
-    metrics.states.find(target.key, "queue: there are no series redy")
-    assert listed(metrics)[0]["message"] == f"{before}; queue: there are no series redy"
+    metrics.states.find(target.key, "queue: no redy")
+    assert listed(metrics)[0]["message"] == f"{before}; queue: no redy"
     known = metrics.states.known_of(target.key)
     assert known is not None
     assert known.message == listed(metrics)[0]["message"]
     metrics.states.find(target.key, "")
     assert listed(metrics)[0]["message"] == before
-    metrics.states.find(target.key, "queue: there are no series redy")
+    metrics.states.find(target.key, "queue: no redy")
     metrics.states.set_targets([target])
     assert listed(metrics)[0]["message"] == before
 
 
-def test_a_state_goes_on_over_a_restart() -> None:
+def test_a_state_continues_over_a_restart() -> None:
     """As it is recorded, which may be known only after a sync; another state begins anew."""
     target, early = target_of(), NOW - 86_400
     metrics = metrics_of(result_of(target))
@@ -166,7 +165,7 @@ def test_a_state_goes_on_over_a_restart() -> None:
     assert since_after(restarted, target, 60) == "08:01:00Z"
 
 
-def test_a_state_goes_on_when_the_metrics_change() -> None:
+def test_a_state_continues_when_the_metrics_change() -> None:
     """By one reload or by two before the next sync; another state begins with that sync."""
     target, other = target_of(), target_of("web", external(average("30"), "jobs"))
     metrics = metrics_of(result_of(target))
@@ -180,7 +179,7 @@ def test_a_state_goes_on_when_the_metrics_change() -> None:
     assert since_after(metrics, other, 45, EMPTY) == "08:00:45Z"
 
 
-def test_a_state_lasts_as_long_as_it_does_when_the_clock_is_set() -> None:
+def test_setting_the_clock_leaves_the_length_of_a_state() -> None:
     """An hour forward: it began an hour later by the new clock, and so ten seconds ago still."""
     target = target_of()
     metrics = metrics_of(result_of(target))
@@ -189,8 +188,9 @@ def test_a_state_lasts_as_long_as_it_does_when_the_clock_is_set() -> None:
     assert since_after(metrics, target, 3620, EMPTY) == "09:00:20Z"
 
 
-def test_the_sentence_is_made_when_the_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No sync pays for it."""
+def test_messages_are_made_for_requests_and_not_for_syncs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made: list[object] = []
 
     def verdict(result: object) -> str:
@@ -203,7 +203,7 @@ def test_the_sentence_is_made_when_the_page_is_asked_for(monkeypatch: pytest.Mon
     assert [target["message"] for target in listed(metrics)] == ["so", "so"]
 
 
-def test_a_removed_target_is_on_it_no_more() -> None:
+def test_a_removed_target_is_not_listed() -> None:
     """Nor one whose metrics were changed, until it is synced again."""
     kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
     metrics = metrics_of(kept, removed)
@@ -225,7 +225,7 @@ def test_names_of_odd_characters_are_printable() -> None:
     assert all(text.isprintable() and len(text) <= 2000 for text in texts)
 
 
-def test_no_large_reading_is_kept() -> None:
+def test_large_readings_are_not_kept_after_a_sync() -> None:
     """Of thousands of pods or series nothing is left but the numbers that were made of them."""
     read = PodSamples({f"p{number}": Sample(10_000, BASE, 60.0) for number in range(1000)})
     of_pods = result_of(

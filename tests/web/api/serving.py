@@ -66,18 +66,17 @@ class Client:
         return body
 
     def json(self, path: str, **headers: str) -> Json:
-        body = self.get(path, 200, "GET", **headers)
-        assert self.response.headers["Content-Type"] == "application/json"
-        found: Json = json.loads(body)
-        return found
+        return self._parsed(self.get(path, 200, "GET", **headers), "application/json")
 
     def problem(self, path: str, status: int, method: str = "GET") -> Json:
-        body = self.get(path, status, method)
-        assert self.response.headers["Content-Type"] == "application/problem+json"
-        found: Json = json.loads(body)
-        assert found["status"] == status
-        assert found["type"] == "about:blank"
-        return found
+        problem = self._parsed(self.get(path, status, method), "application/problem+json")
+        assert (problem["status"], problem["type"]) == (status, "about:blank")
+        return problem
+
+    def _parsed(self, body: bytes, content_type: str) -> Json:
+        assert self.response.headers["Content-Type"] == content_type
+        parsed: Json = json.loads(body)
+        return parsed
 
 
 @contextmanager

@@ -3,17 +3,21 @@
 import gzip
 import json
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
+from dataclasses import replace
 from http import HTTPStatus
 
 import pytest
 
+from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.web.answering import MOST_LARGE
 from autoscaler.web.listener import Listener
 from tests.telemetry.results import EMPTY, many, metrics_of, rate_limited, result_of, target_of
 from tests.web.api.serving import Client, asking, serving, views_of
+from tests.web.api.test_history import change
 from tests.web.test_listener import HOST
+from tests.worlds.record import MemoryRecord
 from tests.worlds.waiting import wait_until
 
 
@@ -31,7 +35,7 @@ def names(client: Client, query: str = "") -> list[str]:
     return [target["name"] for target in client.json(f"/targets{query}")["targets"]]
 
 
-def test_the_list_is_whole_unless_a_limit_is_asked_for() -> None:
+def test_the_list_is_whole_without_a_limit() -> None:
     """Compressed or not; its length is not known before it is sent."""
     with asking(views_of(metrics_of(*many(300)))) as client:
         whole = client.json("/targets")
@@ -67,7 +71,7 @@ def test_a_page_stays_right_while_targets_come_and_go() -> None:
         assert names(client, f"?limit=2&continue={token}") == []
 
 
-def test_targets_are_found_by_state_and_by_words() -> None:
+def test_targets_are_filtered_by_state_and_words() -> None:
     """Words are parts of the key in either case; all of them, and one of the states, must fit."""
     metrics = metrics_of(
         rate_limited("orders"),
@@ -86,46 +90,68 @@ def test_targets_are_found_by_state_and_by_words() -> None:
         assert names(client, f"?state=failing&limit=1&continue={page['continue']}") == ["web"]
 
 
-@pytest.mark.parametrize("path", ["/targets", "/targets?limit=1", "/fleet"])
-def test_what_was_not_synced_since_is_not_sent_again(path: str) -> None:
-    """A sync, a change of the targets or of the clock makes another one."""
-    metrics = metrics_of(result_of(target_of("a")), result_of(target_of("b")))
-    with asking(views_of(metrics)) as client:
-        for change in (
-            partial(metrics.report, result_of(target_of("a"), EMPTY)),
-            partial(metrics.states.set_targets, [target_of("a"), target_of("c")]),
-            partial(metrics.clock_set, 60.0),
-        ):
-            client.json(path)
-            tag = client.response.headers["ETag"]
-            assert client.response.headers["Cache-Control"] == "no-cache"
-            assert client.get(path, 304, If_None_Match=f'"x", {tag}') == b""
-            change()
-            assert client.json(path, If_None_Match=tag)
-            assert client.response.headers["ETag"] != tag
+class Daemon:
+    """A daemon with two targets, a record, and a leader of each of two clusters."""
+
+    def __init__(self) -> None:
+        self.metrics = metrics_of(result_of(target_of("a")), result_of(target_of("b")))
+        self.record = MemoryRecord().keep_change(change(1)).keep_change(change(2))
+        self.leaders = [ClusterLeader(name, leading=name == "eu") for name in ("eu", "us")]
+        views = views_of(self.metrics, record=self.record)
+        self.views = replace(views, leaders=lambda: tuple(self.leaders))
+
+    def another_leader(self) -> None:
+        self.leaders[1] = ClusterLeader("us", leading=False, holder="autoscaler-2_3d")
 
 
-def test_a_component_that_fails_is_news() -> None:
-    """It is in the list of targets too."""
-    views = views_of(metrics_of(result_of(target_of("a"))))
-    with asking(views) as client:
-        client.json("/targets")
+LISTS = ("/targets", "/targets?limit=1", "/fleet")
+
+
+@pytest.mark.parametrize(
+    ("path", "news", "part"),
+    [
+        *(
+            (path, lambda d: d.metrics.report(result_of(target_of("a"), EMPTY)), "")
+            for path in LISTS
+        ),
+        *(
+            (path, lambda d: d.metrics.states.set_targets([target_of("a"), target_of("c")]), "")
+            for path in LISTS
+        ),
+        *((path, lambda d: d.metrics.clock_set(60.0), "") for path in LISTS),
+        *((path, Daemon.another_leader, "autoscaler-2_3d") for path in LISTS),
+        (
+            "/targets",
+            lambda d: d.views.health.report("reload", ok=False, message="refused"),
+            "refused",
+        ),
+        ("/changes", lambda d: d.record.keep_change(change(3, time=1_700_000_000.0)), '"id":3'),
+    ],
+)
+def test_an_answer_is_sent_again_only_after_a_change(
+    path: str, news: Callable[[Daemon], object], part: str
+) -> None:
+    """Of syncs, targets, the clock, leaders, components or the record."""
+    daemon = Daemon()
+    with asking(daemon.views) as client:
+        client.json(path)
         tag = client.response.headers["ETag"]
-        views.health.report("reload", ok=False, message="refused")
-        shown = client.json("/targets", If_None_Match=tag)
-    assert "reload" in [content["name"] for content in shown["components"]]
+        assert client.response.headers["Cache-Control"] == "no-cache"
+        assert client.get(path, 304, If_None_Match=f'"x", {tag}') == b""
+        news(daemon)
+        assert part in client.get(path, If_None_Match=tag).decode()
+        assert client.response.headers["ETag"] != tag
 
 
-def test_lists_that_nobody_reads_are_few_and_come_free_again() -> None:
-    """A further one is a 503 that says so; the others of the API are answered."""
+def test_unread_lists_are_limited_until_clients_leave() -> None:
+    """A further one is a 503; other endpoints are answered."""
     views = views_of(metrics_of(*many(3000)))
     with serving(views) as listener, ExitStack() as held:
         client = Client(listener)
         for number in range(MOST_LARGE):
             deaf = ask_slowly(held, listener, f"127.0.0.{number + 2}")
             assert deaf.recv(12).endswith(b"200")
-        problem = client.problem("/targets", 503)
-        assert problem["detail"] == "too many clients are being sent this page"
+        client.problem("/targets", 503)
         assert client.response.headers["Retry-After"]
         assert client.json("/fleet")["targets"] == 3000
         held.close()
@@ -139,7 +165,7 @@ def test_lists_that_nobody_reads_are_few_and_come_free_again() -> None:
         assert len(json.loads(body[0])["targets"]) == 3000
 
 
-def test_a_sync_is_taken_in_while_a_list_is_read_slowly() -> None:
+def test_a_list_read_slowly_delays_no_sync_and_no_other_client() -> None:
     """And others get theirs whole."""
     metrics = metrics_of(*many(3000))
     with serving(views_of(metrics)) as listener, ExitStack() as held:

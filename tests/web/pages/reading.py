@@ -32,6 +32,11 @@ class Element:
     attributes: dict[str, str | None]
     text: str = ""
 
+    @property
+    def words(self) -> str:
+        """The text on one line."""
+        return " ".join(self.text.split())
+
 
 class Parsed(HTMLParser):
     """The elements of a page in their order; fails where one is not closed as it was opened."""
@@ -60,15 +65,21 @@ class Parsed(HTMLParser):
         for connection in self._open:
             connection.text += data
 
-    def of(self, tag: str) -> list[Element]:
-        return [element for element in self.elements if element.tag == tag]
+    def find(self, tag: str = "", **attributes: str) -> list[Element]:
+        """Return the elements of a kind with these attributes (`class_`, `data_label`)."""
+        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+        return [
+            element
+            for element in self.elements
+            if tag in {"", element.tag} and wanted.items() <= element.attributes.items()
+        ]
 
     def by_id(self, name: str) -> Element:
-        (found,) = [element for element in self.elements if element.attributes.get("id") == name]
-        return found
+        (element,) = self.find(id=name)
+        return element
 
     def links(self) -> list[str]:
-        return [outcome.attributes.get("href") or "" for outcome in self.of("a")]
+        return [link.attributes.get("href") or "" for link in self.find("a")]
 
 
 class Answer(asgi.Answer):
@@ -86,9 +97,7 @@ def ask(views: Views | None, url: str, method: str = "GET", accept: str = "*/*")
 
 def names(answer: Answer) -> list[str]:
     """Return the names of the targets in a table."""
-    rows = [
-        outcome for outcome in answer.page.of("th") if outcome.attributes.get("class") == "target"
-    ]
+    rows = answer.page.find("th", class_="target")
     return [row.text.strip().rpartition("/")[2] for row in rows]
 
 

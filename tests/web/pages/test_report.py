@@ -2,23 +2,34 @@
 
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from autoscaler.cli.output import CommandError
 from autoscaler.lab.options import ReportOptions
-from autoscaler.lab.rendering import MEASURES, answer_of, measure_text
-from autoscaler.lab.report_page import (
-    refuse_to_overwrite,
-    report_of,
-    write_report,
-)
+from autoscaler.lab.rendering import MEASURES, ReplayAnswer, answer_of, measure_text
+from autoscaler.lab.report_page import refuse_to_overwrite, report_of, write_report
 from tests.replay.fleets import replayed, with_lines
 from tests.web.pages.reading import Parsed
 
 
-def test_it_needs_nothing_from_elsewhere() -> None:
+def without_scripts(answers: Mapping[str, ReplayAnswer]) -> Parsed:
+    """Return a report without its scripts and styles."""
+    text = report_of(answers, "t")
+    return Parsed(re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL))
+
+
+def with_changes(answer: ReplayAnswer, changes: int, **facts: object) -> ReplayAnswer:
+    """Return an answer whose only target has this number of changes, and other facts."""
+    (target,) = answer.targets
+    measures = target.measures.model_copy(update={"changes": changes})
+    changed = target.model_copy(update={"measures": measures, **facts})
+    return answer.model_copy(update={"targets": (changed,)})
+
+
+def test_a_report_loads_nothing_from_elsewhere() -> None:
     """Its policy allows no network, no address is asked, and it says so before anything else."""
     text = report_of({"simulated": answer_of(replayed(2))}, "<b>A title</b>")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -29,13 +40,10 @@ def test_it_needs_nothing_from_elsewhere() -> None:
     assert "<b>A title" not in text
 
 
-def test_it_has_all_without_scripts() -> None:
+def test_a_report_has_all_numbers_without_scripts() -> None:
     """The measures with what they are, beside what actual; reasons, changes, assumptions."""
     answer = answer_of(replayed(2))
-    page = Parsed(
-        re.sub(r"<(script|style).*?</\1>", "", report_of({"a": answer}, "t"), flags=re.DOTALL)
-    )
-    text = " ".join(page.of("main")[0].text.split())
+    text = without_scripts({"a": answer}).find("main")[0].words
     for target in answer.targets:
         assert target.target in text
         assert target.assumed[0] in text
@@ -47,7 +55,7 @@ def test_it_has_all_without_scripts() -> None:
     assert "actual" in text
 
 
-def test_of_several_replays_each_has_its_column() -> None:
+def test_each_of_several_replays_has_its_column() -> None:
     """And the index has each target once."""
     answer = answer_of(replayed(3))
     text = report_of({"now": answer, "then": answer}, "t")
@@ -58,36 +66,18 @@ def test_of_several_replays_each_has_its_column() -> None:
 @pytest.mark.parametrize(("changes", "marked"), [(0, 0), (1, 1), (100, 1), (101, 0), (5000, 0)])
 def test_few_changes_are_marked_in_the_chart(changes: int, marked: int) -> None:
     """More than a hundred would hide it; the list has them."""
-    answer = answer_of(replayed(1))
-    (target,) = answer.targets
-    measures = target.measures.model_copy(update={"changes": changes})
-    told = answer.model_copy(
-        update={"targets": (target.model_copy(update={"measures": measures}),)}
-    )
-    page = Parsed(
-        re.sub(r"<(script|style).*?</\1>", "", report_of({"a": told}, "t"), flags=re.DOTALL)
-    )
-    (chart,) = [
-        outcome for outcome in page.of("div") if outcome.attributes.get("class") == "replay-chart"
-    ]
+    page = without_scripts({"a": with_changes(answer_of(replayed(1)), changes)})
+    (chart,) = page.find("div", class_="replay-chart")
     assert ("data-changes" in chart.attributes) == marked
-    legend = [
-        outcome
-        for outcome in page.of("span")
-        if outcome.attributes.get("class") == "swatch triangle"
-    ]
-    assert len(legend) == marked
+    assert len(page.find("span", class_="swatch triangle")) == marked
 
 
-def test_one_is_not_told_as_several() -> None:
-    """A count of one, and one change."""
-    answer = with_lines((0,))
-    (target,) = answer.targets
-    measures = target.measures.model_copy(update={"changes": 1})
-    changed = target.model_copy(update={"last_replicas": 1, "measures": measures})
-    text = report_of({"a": answer.model_copy(update={"targets": (changed,)})}, "one")
+def test_a_count_of_one_is_singular() -> None:
+    """Of replicas and of changes."""
+    answer = with_changes(with_lines((0,)), 1, last_replicas=1)
+    text = report_of({"a": answer}, "one")
     assert re.search(r"→ 1 replica\b(?!s)", text)
-    assert changed.changes == () or "<summary>1 change" in text
+    assert answer.targets[0].changes == () or "<summary>1 change" in text
 
 
 @pytest.mark.parametrize(
@@ -99,11 +89,11 @@ def test_few_hours_have_two_digits(hours: float, text: str) -> None:
     assert measure_text(measure, hours) == text
 
 
-def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
-    """Unless it is asked for; then it is replaced in one step."""
+def test_an_existing_file_is_replaced_only_if_forced(tmp_path: Path) -> None:
+    """In one step."""
     file = tmp_path / "report.html"
     file.write_text("mine")
-    with pytest.raises(CommandError, match="is there already; --force writes over it"):
+    with pytest.raises(CommandError, match=f"{file.name}.* --force "):
         refuse_to_overwrite(ReportOptions(file))
     options = ReportOptions(file, force=True)
     refuse_to_overwrite(options)
@@ -113,7 +103,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_its_size_is_bounded() -> None:
+def test_the_size_of_a_report_is_bounded() -> None:
     """A hundred targets of a thousand parts each are a file of some MB, made in seconds."""
     answer = answer_of(replayed(20, 1000))
     targets = tuple(

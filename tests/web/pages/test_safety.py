@@ -43,7 +43,7 @@ def hostile_views(folder: Path, text: str) -> Views:
     return views
 
 
-def asked(views: Views, text: str) -> list[Answer]:
+def pages_with(views: Views, text: str) -> list[Answer]:
     """Return the pages that show a text, which is in their addresses too."""
     path = target_path(views.states.known()[0].target.key)
     urls = ["/", "/health", path, f"{path}?part=explanation", f"/?q={quoted(text)}"]
@@ -54,7 +54,7 @@ def asked(views: Views, text: str) -> list[Answer]:
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
 def test_no_text_becomes_markup(tmp_path: Path, text: str) -> None:
     """No element, no attribute and no address comes of it; what is unseen is written out."""
-    for answer in asked(hostile_views(tmp_path, text), text):
+    for answer in pages_with(hostile_views(tmp_path, text), text):
         page = answer.page
         assert answer.status in {200, 404}
         assert UNSEEN.search(answer.text) is None
@@ -66,12 +66,12 @@ def test_no_text_becomes_markup(tmp_path: Path, text: str) -> None:
                 address = element.attributes.get(name)
                 assert address is None or re.match(r"[/?#]", address), address
                 assert not (address or "").startswith("//")
-        scripts = page.of("script")
+        scripts = page.find("script")
         assert all(script.attributes.get("src") and script.text == "" for script in scripts)
         assert len(answer.text) < 200_000
 
 
-def test_pages_are_not_to_be_kept(tmp_path: Path) -> None:
+def test_pages_are_never_stored_by_a_browser(tmp_path: Path) -> None:
     """Nothing is kept; what the browser may load is said for all answers of the listener."""
     for path in ("/", "/health", "/targets/a/b/c"):
         headers = ask(views_of(tmp_path, []), path).headers
@@ -79,7 +79,7 @@ def test_pages_are_not_to_be_kept(tmp_path: Path) -> None:
         assert headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_static_files_may_be_kept_while_their_content_is_the_same() -> None:
+def test_static_files_are_cached_until_their_content_changes() -> None:
     """An address with another version is answered, and is not to be kept."""
     address = static_url("pages.js")
     ours, other = ask(None, address), ask(None, "/static/0000/pages.js")
@@ -91,7 +91,7 @@ def test_static_files_may_be_kept_while_their_content_is_the_same() -> None:
         assert ask(None, f"/static/0000/{missing}").status == 404
 
 
-def test_our_files_ask_nobody_else() -> None:
+def test_static_files_name_no_other_origin() -> None:
     """No script or style sheet of ours names another origin, but the namespace of SVG."""
     for file in (ROOT / "autoscaler/web/pages").rglob("*.*"):
         if file.suffix in {".js", ".css", ".html", ".svg"} and "uplot" not in file.parts:
@@ -101,7 +101,7 @@ def test_our_files_ask_nobody_else() -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_has_templates_scripts_and_their_licence(tmp_path: Path) -> None:
+def test_the_wheel_has_templates_scripts_and_licences(tmp_path: Path) -> None:
     """A user needs no build step."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],

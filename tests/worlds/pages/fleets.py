@@ -80,7 +80,7 @@ def nothing(folder: Path) -> Fleet:
     return Fleet(_config(folder, []), folder / "state", [], 0.0)
 
 
-def one(folder: Path) -> Fleet:
+def single(folder: Path) -> Fleet:
     """Return the queue and its workers alone."""
     return _fleet(folder, _queue())
 
@@ -198,7 +198,7 @@ def many(folder: Path, count: int = 10_000) -> Fleet:
 
 def hostile(folder: Path) -> Fleet:
     """Return a target for each text of `HOSTILE`, which has it wherever a text may stand."""
-    few = one(folder)
+    few = single(folder)
     players = [
         Player(_everywhere(few.players[0].target, text), _attack(text), 3) for text in HOSTILE
     ]
