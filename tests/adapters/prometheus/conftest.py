@@ -1,11 +1,14 @@
 """Tokens of these tests are fetched again soon."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from google.auth.compute_engine import _metadata
 
 from autoscaler.transport import credentials
+from tests.adapters.prometheus.ways import FIRST, Endpoint, Way, environment_of, settings_of
+from tests.worlds.prometheus.faults import ScriptedServer
 
 
 @pytest.fixture(autouse=True)
@@ -29,3 +32,21 @@ def _no_credentials_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def way(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    _no_credentials_of_this_machine: None,
+) -> Iterator[Way]:
+    """Start the endpoint of a way to sign in; the secret for it is in place."""
+    name, endpoint, file = str(request.param), Endpoint(), tmp_path / "secret"
+    server = ScriptedServer(endpoint)
+    environment_of(name, server, file, monkeypatch)
+    url = f"{server.url}/oauth2/token"
+    way = Way(name, settings_of(name, url, file), endpoint, url, file)
+    way.write(FIRST)
+    with server:
+        yield way

@@ -18,10 +18,11 @@ from autoscaler.config.prometheus_connection import (
     Tls,
 )
 from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.prometheus import PrometheusReader
+from autoscaler.prometheus import PrometheusReader, answers
 from autoscaler.prometheus.reader import MOST_BYTES
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.answers import AnswerMemory
+from autoscaler.transport.network_errors import Kind
 
 
 class Observed(Observer):
@@ -125,6 +126,12 @@ def answered(outcome: QueryResult | QueryFailure) -> QueryResult:
 def failed(outcome: QueryResult | QueryFailure) -> str:
     assert isinstance(outcome, QueryFailure), outcome
     return outcome.message
+
+
+def network_sentence(kind: Kind, subject: str, **values: str) -> str:
+    """Return the message for a kind of network error."""
+    values = {"host": "", "reason": "", "within": "", **values}
+    return answers._SENTENCES[kind].format(subject=subject, **values)
 
 
 def query_threads() -> list[threading.Thread]:

@@ -6,14 +6,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from autoscaler.config.prometheus_connection import SigV4Settings
 from autoscaler.core.series import QueryFailure
 from autoscaler.lab.past.range_fetching import RangeReader
 from autoscaler.lab.past.ranges import Grid, Matrix, RangeRequest
 from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import RequestFailure
 from tests.adapters.prometheus.reading import Observed, answered, ask, failed, query, reading
-from tests.adapters.prometheus.test_sigv4 import SECRET, assert_signed
+from tests.adapters.prometheus.signatures import SECRET, assert_signed
+from tests.adapters.prometheus.ways import keyed
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
 
 RANGE = RangeRequest(Grid(15_000, 5_000), 113_333_333, 113_333_337)
@@ -88,11 +88,8 @@ def test_a_get_has_the_query_and_the_parameters_of_the_settings_in_its_url() -> 
 
 def test_a_get_is_signed_as_a_post_is(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET)
-    keyed = SigV4Settings.model_construct(
-        region="eu-west-1", access_key="AKIA", secret_key_file=tmp_path / "key"
-    )
     with ScriptedServer(by_method(answer("", "403 Forbidden"), answer())) as server:
-        answered(ask(server.url, "sum(a) + 1", sign_in=keyed))
+        answered(ask(server.url, "sum(a) + 1", sign_in=keyed(tmp_path / "key")))
     for received in server.received:
         assert_signed(received)
     assert [received.method for received in server.received] == ["POST", "GET"]

@@ -1,0 +1,285 @@
+"""The ways to sign in that fetch credentials, each with a stand-in of what gives them."""
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from google.auth.compute_engine import _metadata
+
+from autoscaler import clock
+from autoscaler.config.prometheus_connection import (
+    AzureAdSettings,
+    AzureOAuthSettings,
+    GoogleIamSettings,
+    ManagedIdentitySettings,
+    OAuth2Settings,
+    SigV4Settings,
+    Tls,
+    WorkloadIdentitySettings,
+)
+from tests.adapters.prometheus.signatures import KEY, REGION, assert_signed
+from tests.worlds.certificates import self_signed
+from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
+from tests.worlds.prometheus.token_endpoints import (
+    basic,
+    behind_tls,
+    claims,
+    denied,
+    form,
+    token_answer,
+)
+
+SECRETS = FIRST, ROTATED = "s3cret&of/the client", "rotated"
+PARAMETERS = {"audience": "https://api/?a=b&c", "assertion": "param-secret"}
+READ = "https://www.googleapis.com/auth/monitoring.read"
+ROLE = "arn:aws:iam::123456789012:role/metrics"
+OF_AZURE, OTHER_CLIENT = (
+    "https://prometheus.monitor.azure.com",
+    "11111111-2222-3333-4444-555555555555",
+)
+JSON, XML = {"Content-Type": "application/json"}, {"Content-Type": "text/xml"}
+_GOOGLE = {"Metadata-Flavor": "Google"}
+_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+PRIVATE_KEY = _KEY.private_bytes(
+    serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+).decode()
+
+
+class Endpoint:
+    """Plays a step for each request of credentials, the last one again and again."""
+
+    def __init__(self) -> None:
+        self.steps: tuple[Step, ...] = ()
+        self.requests: list[Received] = []
+
+    def __call__(self, peer: Peer) -> None:
+        received = peer.received
+        # The libraries of Azure and Google ask first what is there.
+        if received.target.startswith("/tenant/v2.0/.well-known"):
+            base = f"https://{received.headers['Host']}/tenant"
+            answer(
+                {
+                    "issuer": f"{base}/v2.0",
+                    "authorization_endpoint": f"{base}/oauth2/v2.0/authorize",
+                    "token_endpoint": f"{base}/oauth2/v2.0/token",
+                },
+                headers=JSON,
+            )(peer)
+        elif received.headers.get("Metadata-Flavor") and "/token" not in received.target:
+            account = {"email": "default", "scopes": [READ], "aliases": []}
+            answer(account, headers=JSON | _GOOGLE)(peer)
+        else:
+            self.requests.append(received)
+            self.steps[min(len(self.requests), len(self.steps)) - 1](peer)
+
+
+def token_of(number: int) -> str:
+    return f"eyJ0-token-{number}-of-the-endpoint"
+
+
+def _expiry(seconds: float) -> str:
+    return datetime.fromtimestamp(clock.wall() + seconds, UTC).isoformat()
+
+
+def _role_answer(number: int, seconds: float) -> Step:
+    keys = {
+        "AccessKeyId": f"ASIA{number}",
+        "SecretAccessKey": f"role-secret-{number}",
+        "SessionToken": f"session+token/{number}==",
+        "Expiration": _expiry(seconds),
+    }
+    credentials = "".join(f"<{name}>{value}</{name}>" for name, value in keys.items())
+    return answer(
+        "<AssumeRoleResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleResult>"
+        f"<Credentials>{credentials}</Credentials></AssumeRoleResult></AssumeRoleResponse>",
+        headers=XML,
+    )
+
+
+@dataclass
+class Way:
+    """A way to sign in; ``settings`` name an endpoint that gives credentials 1, 2, ..."""
+
+    name: str
+    settings: object
+    endpoint: Endpoint
+    url: str
+    file: Path
+
+    @property
+    def of_amazon(self) -> bool:
+        return self.name in {"role", "container"}
+
+    def write(self, secret: str) -> None:
+        """Put a secret into the file of the settings."""
+        of_google = {
+            "type": "service_account",
+            "project_id": "shop",
+            "private_key_id": "1",
+            "private_key": PRIVATE_KEY,
+            "client_email": f"{secret}@shop",
+            "token_uri": self.url,
+        }
+        self.file.write_text(json.dumps(of_google) if self.name.startswith("google") else secret)
+
+    def gives(self, number: int, seconds: float = 3600) -> Step:
+        """Return an answer with credentials that are valid for so long."""
+        if self.name == "role":
+            return _role_answer(number, seconds)
+        if self.name == "container":
+            secrets = {
+                "SecretAccessKey": f"role-secret-{number}",
+                "Token": f"session+token/{number}==",
+            }
+            keys = {"AccessKeyId": f"ASIA{number}", "Expiration": _expiry(seconds)}
+            return answer(keys | secrets)
+        until = str(int(clock.wall() + seconds))
+        more = (
+            {"expires_on": until, "resource": OF_AZURE} if self.name.startswith("machine") else {}
+        )
+        return token_answer(token_of(number), int(seconds), **more)
+
+    def denies(self, words: str) -> Step:
+        """Return a refusal that repeats some words."""
+        if self.name != "role":
+            return denied("invalid_client", f"AADSTS7000215: {words}")
+        error = f"<Code>AccessDenied</Code><Message>{escape(words)}</Message>"
+        body = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error></ErrorResponse>"
+        return answer(body, "403 Forbidden", XML)
+
+    def number_of(self, received: Received) -> int:
+        """Return the number of the credentials that a request was signed with."""
+        authorization = received.headers["Authorization"]
+        number = int(re.findall(r"(?:ASIA|-token-)(\d)", authorization)[0])
+        if self.of_amazon:
+            secret, token = f"role-secret-{number}", f"session+token/{number}=="
+            assert_signed(received, secret=secret, token=token)
+        else:
+            assert authorization == f"Bearer {token_of(number)}"
+        return number
+
+    def accepts(self, wanted: int) -> Step:
+        """Return an answer to queries with these credentials; others are refused and repeated."""
+
+        def step(peer: Peer) -> None:
+            given = peer.received.headers["Authorization"]
+            if self.number_of(peer.received) == wanted:
+                answer()(peer)
+            else:
+                # Amazon sends this status where a signature has expired.
+                status = "403 Forbidden" if self.of_amazon else "401 Unauthorized"
+                answer(f"{given} is not accepted", status)(peer)
+
+        return step
+
+    def asked(self, received: Received) -> Mapping[str, object]:
+        """Return what credentials are asked for with: by the target, a form, headers or claims."""
+        target = urlsplit(received.target)
+        fields: dict[str, object] = {**form(received), **dict(parse_qsl(target.query))}
+        fields |= {**received.headers, "path": target.path}
+        if self.name.startswith("google") and "assertion" in fields:
+            fields |= claims(str(fields["assertion"]))
+        if self.name == "oauth2" and "Authorization" in fields:
+            fields["pair"] = basic(received)
+        for secret in SECRETS if self.name == "role" else ():
+            with suppress(AssertionError):
+                assert_signed(received, secret=secret, service="sts")
+                fields["secret"] = secret
+        return fields
+
+
+def _azure(**identity: object) -> AzureAdSettings:
+    return AzureAdSettings.model_construct(**identity)  # type: ignore[arg-type]  # checked at run time
+
+
+def oauth2(url: str, file: Path, tls: Tls | None = None) -> OAuth2Settings:
+    return OAuth2Settings.model_construct(
+        client_id="the client",
+        client_secret_file=file,
+        token_url=url,
+        scopes=("read", "metrics"),
+        endpoint_params=PARAMETERS,
+        tls=tls or Tls(),
+    )
+
+
+def google(file: Path) -> GoogleIamSettings:
+    return GoogleIamSettings.model_construct(credentials_file=file)
+
+
+def workload(**fields: object) -> AzureAdSettings:
+    identity = WorkloadIdentitySettings.model_construct(**fields)  # type: ignore[arg-type]  # of it
+    return _azure(workload_identity=identity)
+
+
+def machine(client_id: str | None = None) -> AzureAdSettings:
+    return _azure(managed_identity=ManagedIdentitySettings.model_construct(client_id=client_id))
+
+
+def keyed(file: Path, **fields: object) -> SigV4Settings:
+    return SigV4Settings.model_construct(
+        region=REGION,
+        access_key=KEY,
+        secret_key_file=file,
+        **fields,  # type: ignore[arg-type]  # as above
+    )
+
+
+def settings_of(name: str, url: str, file: Path) -> object:
+    client = AzureOAuthSettings.model_construct(
+        client_id="the-client", tenant_id="tenant", client_secret_file=file
+    )
+    named = workload(client_id="another", token_file_path=file)
+    every: dict[str, object] = {
+        "oauth2": oauth2(url, file),
+        "google": google(file),
+        "google-default": GoogleIamSettings(),
+        "google-machine": GoogleIamSettings(),
+        "azure": _azure(oauth=client),
+        "workload": workload(),
+        "workload-named": named.model_copy(update={"scope": "api://x/.default"}),
+        "machine": machine(),
+        "machine-named": machine(OTHER_CLIENT),
+        "role": keyed(file, role_arn=ROLE, external_id="shop"),
+        "container": SigV4Settings(region=REGION),
+    }
+    return every[name]
+
+
+def environment_of(
+    name: str, server: ScriptedServer, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Name the server and the file to the libraries as an operator or a vendor does."""
+    if name in {"azure", "workload", "workload-named"}:
+        pair = self_signed(file.parent, "localhost")
+        monkeypatch.setenv("AZURE_AUTHORITY_HOST", behind_tls(server, pair))
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(pair.certificate))
+    if name == "google-machine":
+        host = server.url.removeprefix("http://")
+        monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", False)
+        monkeypatch.setattr(_metadata, "_GCE_METADATA_HOST", host)
+        monkeypatch.setenv("GCE_METADATA_IP", host)
+    variables = {
+        "google-default": {"GOOGLE_APPLICATION_CREDENTIALS": str(file)},
+        "workload": {
+            "AZURE_CLIENT_ID": "the-client",
+            "AZURE_TENANT_ID": "tenant",
+            "AZURE_FEDERATED_TOKEN_FILE": str(file),
+        },
+        "workload-named": {"AZURE_TENANT_ID": "tenant"},
+        "machine": {"AZURE_POD_IDENTITY_AUTHORITY_HOST": server.url},
+        "machine-named": {"AZURE_POD_IDENTITY_AUTHORITY_HOST": server.url},
+        "role": {"AWS_ENDPOINT_URL_STS": server.url},
+        "container": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url},
+    }
+    for variable, value in variables.get(name, {}).items():
+        monkeypatch.setenv(variable, value)
