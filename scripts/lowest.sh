@@ -28,7 +28,7 @@ PYTHONPATH=$PWD exec "$python" -m pytest --quiet --numprocesses=2 --dist=loadfil
     -W ignore::DeprecationWarning \
     tests/adapters/cluster/test_connection.py \
     tests/adapters/prometheus/test_methods.py \
-    tests/adapters/prometheus/test_tokens.py \
+    tests/adapters/prometheus/test_sign_ins.py \
     tests/adapters/test_proxies.py \
     tests/cli/test_times.py \
     tests/config/test_web.py \

@@ -23,6 +23,7 @@ from autoscaler.prometheus.reader import MOST_BYTES
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.network_errors import Kind
+from autoscaler.transport.retries import RequestFailure
 
 
 class Observed(Observer):
@@ -126,6 +127,15 @@ def answered(outcome: QueryResult | QueryFailure) -> QueryResult:
 def failed(outcome: QueryResult | QueryFailure) -> str:
     assert isinstance(outcome, QueryFailure), outcome
     return outcome.message
+
+
+def failure_of(where: str, *, within: float = 10.0, **changes: object) -> RequestFailure:
+    """Ask once with a reader of its own; return why there is no answer."""
+    with reading(where, **changes) as reader:  # type: ignore[arg-type]  # checked at run time
+        until = clock.monotonic() + within
+        outcome = reader.ask("query", {"query": "x"}, answers.answer_of, until)
+    assert isinstance(outcome, RequestFailure), outcome
+    return outcome
 
 
 def network_sentence(kind: Kind, subject: str, **values: str) -> str:

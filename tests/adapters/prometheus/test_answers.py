@@ -1,4 +1,4 @@
-"""Answers: what is read of them, and what is no answer, told in a sentence and asked once."""
+"""Answers: what is read of them, and failures that another try cannot mend."""
 
 import gzip
 import json
@@ -6,8 +6,19 @@ import math
 
 import pytest
 
-from autoscaler.core.series import QueryFailure
-from tests.adapters.prometheus.reading import Observed, answered, ask, failed, query, reading
+from autoscaler.transport.network_errors import Kind
+from autoscaler.transport.retries import FailureKind
+from tests.adapters.prometheus.reading import (
+    Observed,
+    answered,
+    ask,
+    failed,
+    failure_of,
+    network_sentence,
+    query,
+    reading,
+)
+from tests.narrowing import assert_parts
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import (
     ORDERS,
@@ -20,73 +31,64 @@ from tests.worlds.prometheus.faults import (
 )
 
 ZIPPED = {"Content-Encoding": "gzip"}
-INFO = "PromQL info: metric might not be a counter"
-FOLLOWED_NOT = "redirects are not followed; the URL should name the final address"
-HISTOGRAMS = (
-    "the query returns native histograms, not numbers; histogram_quantile,"
-    " histogram_sum and histogram_count make numbers of them"
-)
+INFO = "PromQL info: might not be a counter"
+LOGIN = "https://u:p@login.test/start?state=s3cret"
+UNREADABLE = answer(b"no gzip", headers=ZIPPED)
+OTHER, WRONG_QUERY = FailureKind.OTHER, FailureKind.WRONG_QUERY
 
-FINAL: list[tuple[Step, str]] = [
+
+def redirect(location: str) -> Step:
+    return answer("", "302 Found", {"Location": location})
+
+
+FINAL: list[tuple[Step, int, FailureKind, list[str]]] = [
     (
         answer(error("bad_data", "1:5: parse error:\n x"), "400 Bad Request"),
-        "Prometheus refused the query (bad_data): 1:5: parse error: x",
+        *(400, WRONG_QUERY, ["(bad_data): 1:5: parse error: x"]),
     ),
     (
         answer(error("internal", "head is gone"), "500 Internal Server Error"),
-        "{} answered HTTP 500 Internal Server Error (internal): head is gone",
+        *(500, OTHER, ["{}", "500", "(internal): head is gone"]),
     ),
-    (
-        answer("Unauthorized", "401 Unauthorized"),
-        "{} did not accept the credentials, or wants some (HTTP 401 Unauthorized): Unauthorized",
-    ),
+    (answer("none", "401 Unauthorized"), 401, OTHER, ["{}", "401 Unauthorized", ": none"]),
     (
         answer("<h1>404</h1> page not found", "404 Not Found"),
-        "{} has no /api/v1/query (HTTP 404 Not Found): is it the right URL?: 404 page not found",
+        *(404, OTHER, ["{}", "/api/v1/query", "404 Not Found", ": 404 page not found"]),
     ),
+    (redirect(LOGIN), 0, OTHER, ["{}", " https://login.test/start ", "302"]),
+    (redirect("/login?state=s3cret"), 0, OTHER, ["{}", " /login ", "302"]),
+    (redirect("/"), 0, OTHER, ["{}", " / ", "302"]),
+    (answer("", "302 Found"), 0, OTHER, ["{}", " nowhere ", "302"]),
+    (redirect("http://[bad"), 0, OTHER, ["{}", " nowhere ", "302"]),
+    (answer("", "204 No Content"), 204, OTHER, ["{}", "204 No Content"]),
+    (answer("<!DOCTYPE html>\n<p>Log in"), 0, OTHER, ["{}", ": <!DOCTYPE html> <p>Log in"]),
+    (answer(error("bad_data", "odd proxy")), 0, WRONG_QUERY, ["(bad_data): odd proxy"]),
     (
-        answer("", "302 Found", {"Location": "https://u:p@login.test/start?state=s3cret"}),
-        f"{{}} redirects to https://login.test/start (HTTP 302): {FOLLOWED_NOT}",
+        answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})),
+        *(0, WRONG_QUERY, ["histogram_quantile", "histogram_sum", "histogram_count"]),
     ),
+    (answer([]), 0, OTHER, ["{}", "JSON", "object"]),
+    (answer({"status": "success"}), 0, OTHER, ["{}", "data.resultType"]),
     (
-        answer("", "302 Found", {"Location": "/login?state=s3cret"}),
-        f"{{}} redirects to /login (HTTP 302): {FOLLOWED_NOT}",
+        faults.speak(b"SSH-2.0-OpenSSH_9.2\r\n"),
+        *(0, OTHER, [network_sentence(Kind.NOT_HTTP, "{}")]),
     ),
-    (answer("", "302 Found", {"Location": "/"}), f"{{}} redirects to / (HTTP 302): {FOLLOWED_NOT}"),
-    (answer("", "302 Found"), f"{{}} redirects to nowhere (HTTP 302): {FOLLOWED_NOT}"),
-    (
-        answer("", "301 Moved Permanently", {"Location": "http://[bad"}),
-        f"{{}} redirects to nowhere (HTTP 301): {FOLLOWED_NOT}",
-    ),
-    (answer("", "204 No Content"), "{} answered HTTP 204 No Content"),
-    (
-        answer("<!DOCTYPE html>\n<p>Log in"),
-        "{} sent invalid JSON, it starts: <!DOCTYPE html> <p>Log in",
-    ),
-    (answer(error("bad_data", "odd proxy")), "Prometheus refused the query (bad_data): odd proxy"),
-    (answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})), HISTOGRAMS),
-    (answer([]), "{} sent an answer that is not Prometheus' format: the JSON is not an object"),
-    (
-        answer({"status": "success"}),
-        "{} sent an answer that is not Prometheus' format: data.resultType is missing",
-    ),
-    (faults.speak(b"SSH-2.0-OpenSSH_9.2\r\n"), "{} answered what is not HTTP"),
-    (
-        answer(b"no gzip", headers={"Content-Encoding": "gzip"}),
-        "{} sent an answer that cannot be decompressed",
-    ),
+    (UNREADABLE, 0, OTHER, [network_sentence(Kind.UNDECODABLE, "{}")]),
 ]
 
 
-@pytest.mark.parametrize(("step", "sentence"), FINAL)
-def test_what_another_try_cannot_mend_is_asked_once(step: Step, sentence: str) -> None:
+@pytest.mark.parametrize(("step", "status", "kind", "parts"), FINAL)
+def test_a_final_failure_is_asked_for_once(
+    step: Step, status: int, kind: FailureKind, parts: list[str]
+) -> None:
     """The query is at fault where Prometheus says so, and not for a proxy or a login page."""
     with ScriptedServer(step) as server:
-        failure = ask(server.url, "x")
-        assert failed(failure) == sentence.format(f"Prometheus at {server.url}")
+        failure = failure_of(server.url)
         assert len(server.received) == 1
-    assert isinstance(failure, QueryFailure)
-    assert failure.refused is not sentence.startswith("{}")
+    assert (failure.status, failure.kind) == (status, kind)
+    assert_parts(failure, *(part.format(f"Prometheus at {server.url}") for part in parts))
+    assert "s3cret" not in failure.message
+    assert "u:p" not in failure.message
 
 
 ELEMENTS: list[object] = [
@@ -119,8 +121,9 @@ def test_an_element_of_another_shape_fails_the_whole_answer(element: object, kin
     good = {"metric": {}, "value": [1.0, "2"]}
     data = {"resultType": kind, "result": element if kind == "scalar" else [good, element]}
     with ScriptedServer(answer({"status": "success", "data": data})) as server:
-        message = failed(ask(server.url, "x"))
-    assert message.endswith(f"not Prometheus' format: the result is not a {kind} of floats")
+        failure = failure_of(server.url)
+    assert (failure.transient, failure.kind) == (False, OTHER)
+    assert_parts(failure, server.url, f"{kind} of floats")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +135,9 @@ def test_an_element_of_another_shape_fails_the_whole_answer(element: object, kin
         {"query_parameters": {"k": ("s3cret\ud800",)}},
     ],
 )
-def test_what_cannot_be_sent_is_a_sentence(changes: dict[str, object]) -> None:
+def test_a_request_that_cannot_be_sent_is_not_quoted(changes: dict[str, object]) -> None:
     message = failed(ask("http://h", "x", **changes))  # type: ignore[arg-type]  # a table
-    assert "cannot be made (" in message
+    assert_parts(message, "cannot be made")
     assert "s3cret-value" not in message
 
 
@@ -142,15 +145,12 @@ def test_what_cannot_be_sent_is_a_sentence(changes: dict[str, object]) -> None:
 def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
     """Only gzip is, which is what Prometheus speaks."""
     with ScriptedServer(answer(headers={"Content-Encoding": encoding})) as server:
-        message = failed(ask(server.url, "x"))
+        failure = failure_of(server.url)
         assert server.received[0].headers["Accept-Encoding"] == "gzip"
-    assert message == (
-        f"Prometheus at {server.url} sent an answer in the content encoding {encoding},"
-        " which was not asked for"
-    )
+    assert_parts(failure, server.url, f" {encoding},")
 
 
-def test_what_is_compressed_is_read() -> None:
+def test_a_compressed_answer_is_read() -> None:
     zipped = answer(gzip.compress(json.dumps(VECTOR).encode()), headers=ZIPPED)
     with ScriptedServer(zipped) as server:
         assert ask(server.url, "x") == ORDERS
@@ -164,10 +164,10 @@ def test_what_is_compressed_is_read() -> None:
 def test_an_answer_beyond_the_bound_is_given_up_while_it_comes(step: Step) -> None:
     """A kilobyte may become a megabyte: the bound is that of what becomes of it."""
     with ScriptedServer(step) as server:
-        with reading(server.url, most_bytes=2 << 20) as reader:
-            message = failed(query(reader))
-        assert message.endswith("sent more than 2 MiB: the query should aggregate")
+        failure = failure_of(server.url, most_bytes=2 << 20)
         assert len(server.received) == 1
+    assert failure.kind is FailureKind.TOO_LARGE
+    assert_parts(failure, server.url, "2 MiB")
 
 
 def test_a_vector_is_read_over_one_connection() -> None:
@@ -199,10 +199,10 @@ def test_the_query_is_sent_in_the_body_only() -> None:
         ({"isPartial": False}, ()),
     ],
 )
-def test_what_says_that_an_answer_is_partial_is_kept_with_it(
+def test_warnings_of_a_partial_answer_are_kept(
     more: dict[str, object], warnings: tuple[str, ...]
 ) -> None:
-    """Warnings are; infos, in either place, say nothing of completeness."""
+    """Infos, in either place, say nothing of completeness."""
     with ScriptedServer(answer({**VECTOR, **more})) as server:
         outcome = answered(ask(server.url, "x"))
     assert (outcome.series, outcome.warnings) == (ORDERS.series, warnings)
@@ -218,7 +218,7 @@ def test_what_says_that_an_answer_is_partial_is_kept_with_it(
         ("", ""),
     ],
 )
-def test_what_is_no_prometheus_does_not_count_as_one(body: object, code: str) -> None:
+def test_an_answer_of_another_server_is_not_counted(body: object, code: str) -> None:
     """A login page, or half an answer, with status 200 leaves the server unheard."""
     codes: list[str] = []
     with ScriptedServer(answer(body)) as server:

@@ -1,4 +1,4 @@
-"""What goes wrong on the way: a sentence for each, tried again, within the deadline."""
+"""Failures on the way: each is tried again, within the deadline."""
 
 import socket
 import threading
@@ -10,15 +10,20 @@ from urllib3.util.ssltransport import SSLTransport
 
 from autoscaler.transport import Observer
 from autoscaler.transport.deadline import RequestSocket
+from autoscaler.transport.network_errors import Kind
+from autoscaler.transport.retries import FailureKind
 from tests.adapters.prometheus.reading import (
     Observed,
     answered,
     ask,
     failed,
+    failure_of,
+    network_sentence,
     query,
     query_threads,
     reading,
 )
+from tests.narrowing import assert_parts
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import ORDERS, ScriptedServer, Step, answer, error
 from tests.worlds.waiting import wait_until
@@ -26,79 +31,83 @@ from tests.worlds.waiting import wait_until
 # A deadline is met if the call returns this much after it, on a machine that does other things.
 SLACK_SECONDS = 3.0
 HTML = "<html><head><title>502 Bad\nGateway</title></head><body>" + "<p>sorry</p>" * 999
+OTHER = FailureKind.OTHER
 
 
-TRANSIENT: list[tuple[Step, str]] = [
+SLOW = network_sentence(Kind.TIMEOUT, "{}", within="within 0.3 s")
+TRANSIENT: list[tuple[Step, int, FailureKind, list[str]]] = [
+    (answer("slow down", "429 Too Many Requests"), 429, OTHER, ["{}", ": slow down"]),
+    (answer(HTML, "502 Bad Gateway"), 502, OTHER, ["{}", ": 502 Bad Gateway"]),
     (
-        answer("slow down", "429 Too Many Requests"),
-        "{} answered HTTP 429 Too Many Requests: slow down",
-    ),
-    (answer(HTML, "502 Bad Gateway"), "{} answered HTTP 502 Bad Gateway: 502 Bad Gateway"),
-    (
-        answer(error("unavailable", "Service Unavailable"), "503 Service Unavailable"),
-        "{} answered HTTP 503 Service Unavailable (unavailable): Service Unavailable",
+        answer(error("unavailable", "no service"), "503 Service Unavailable"),
+        *(503, OTHER, ["{}", "(unavailable): no service"]),
     ),
     (
         answer(error("timeout", "query timed out"), "503 Service Unavailable"),
-        "Prometheus gave the query up (timeout): query timed out",
+        *(503, FailureKind.SLOW, ["(timeout): query timed out"]),
     ),
     (
         answer(error("unavailable", "TSDB not ready"), "500 Internal Server Error"),
-        "{} answered HTTP 500 Internal Server Error (unavailable): TSDB not ready",
+        *(500, OTHER, ["{}", "(unavailable): TSDB not ready"]),
     ),
-    (faults.hang_up, "{} closed the connection without an answer"),
-    (faults.reset, "{} reset the connection"),
-    (faults.break_off, "{} broke off in the middle of its answer"),
-    (answer('{"status":"succ'), "{} sent JSON that breaks off"),
-    (answer(""), "{} sent an empty answer"),
-    (faults.hang, "{} did not answer within 0.3 s"),
-    (faults.drip("body", 0.05), "{} did not answer within 0.3 s"),
-    (faults.drip("head", 0.05), "{} did not answer within 0.3 s"),
+    (faults.hang_up, 0, OTHER, [network_sentence(Kind.CLOSED, "{}")]),
+    (faults.reset, 0, OTHER, [network_sentence(Kind.RESET, "{}")]),
+    (faults.break_off, 0, OTHER, [network_sentence(Kind.BROKEN_OFF, "{}")]),
+    (answer('{"status":"succ'), 0, OTHER, ["{}", "JSON"]),
+    (answer(""), 0, OTHER, ["{}", "empty"]),
+    *(
+        (step, 0, FailureKind.SLOW, [SLOW])
+        for step in (faults.hang, faults.drip("body", 0.05), faults.drip("head", 0.05))
+    ),
 ]
 
 
-@pytest.mark.parametrize(("step", "sentence"), TRANSIENT)
-def test_what_may_pass_is_tried_again_until_the_deadline(step: Step, sentence: str) -> None:
-    """It is told by the same words each time.
-
-    Neither how often it was tried nor how much time the deadline left is told.
-    """
+@pytest.mark.parametrize(("step", "status", "kind", "parts"), TRANSIENT)
+def test_a_transient_failure_is_tried_again_until_the_deadline(
+    step: Step, status: int, kind: FailureKind, parts: list[str]
+) -> None:
+    """Its message is the same each time: without the number of tries and the time left."""
     # Only a server that is too slow on purpose runs into the shorter time-out.
-    timeout = 0.3 if "within 0.3 s" in sentence else 10.0
+    timeout = 0.3 if parts == [SLOW] else 10.0
+    messages: list[str] = []
     with ScriptedServer(step) as server:
         begin = time.monotonic()
-        message = failed(ask(server.url, "x", within=2.0, timeout=timeout))
+        observer = Observed([], messages)
+        failure = failure_of(server.url, within=2.0, timeout=timeout, observer=observer)
         assert time.monotonic() - begin < 2.0 + SLACK_SECONDS
-        assert message == sentence.format(f"Prometheus at {server.url}")
         # A request may be read after it was given up.
-        wait_until("the requests are read", lambda: len(server.received) >= 2)
+        wait_until("requests read", lambda: len(server.received) >= 2)
+    assert (failure.status, failure.kind, failure.transient) == (status, kind, True)
+    assert_parts(failure, *(part.format(f"Prometheus at {server.url}") for part in parts))
+    assert set(messages) == {failure.message}
 
 
-def test_each_retry_is_told_with_the_failure_before_it() -> None:
-    told: list[str] = []
+def test_the_failure_before_each_retry_is_observed() -> None:
+    messages: list[str] = []
     busy = answer("busy", "503 Service Unavailable")
     with ScriptedServer(busy, faults.hang_up, answer()) as server:
-        assert ask(server.url, "x", observer=Observed([], told)) == ORDERS
-        subject = f"Prometheus at {server.url}"
-    assert told == [
-        f"{subject} answered HTTP 503 Service Unavailable: busy",
-        f"{subject} closed the connection without an answer",
-    ]
+        assert ask(server.url, "x", observer=Observed([], messages)) == ORDERS
+    first, second = messages
+    assert_parts(first, server.url, "503", "busy")
+    assert second == network_sentence(Kind.CLOSED, f"Prometheus at {server.url}")
 
 
-def test_a_request_that_the_deadline_cut_short_was_not_answered_in_time() -> None:
-    """What was left of the time-out differs from sync to sync, and stands in no text."""
+def test_a_request_cut_short_by_the_deadline_was_not_answered_in_time() -> None:
+    """The time that was left differs from sync to sync, and is in no text."""
     with ScriptedServer(faults.hang) as server:
-        message = failed(ask(server.url, "x", within=0.5, timeout=10))
-        assert message == f"Prometheus at {server.url} did not answer in time"
+        failure = failure_of(server.url, within=0.5, timeout=10)
+    assert failure.kind is FailureKind.CUT_SHORT
+    subject = f"Prometheus at {server.url}"
+    assert failure.message == network_sentence(Kind.TIMEOUT, subject, within="in time")
 
 
 def test_a_host_that_does_not_resolve_is_named_within_the_deadline() -> None:
     begin = time.monotonic()
-    message = failed(ask("http://prometheus.invalid:9090", "x", within=1.0))
+    failure = failure_of("http://prometheus.invalid:9090", within=1.0)
     assert time.monotonic() - begin < 1.0 + SLACK_SECONDS
-    # A resolver that is itself out of reach does not even say that.
-    assert "the name prometheus.invalid does not resolve" in message or "within" in message
+    # A resolver that is itself out of reach gives no answer in time.
+    assert failure.kind in {FailureKind.ABSENT, FailureKind.CUT_SHORT, FailureKind.SLOW}
+    assert_parts(failure, "prometheus.invalid")
 
 
 def test_a_host_that_does_not_answer_costs_the_time_out() -> None:
@@ -107,13 +116,15 @@ def test_a_host_that_does_not_answer_costs_the_time_out() -> None:
         full.listen(0)
         port = full.getsockname()[1]
         waiting = [socket.socket() for _ in range(4)]
-        for text in waiting:
-            text.settimeout(0)
-            text.connect_ex(("127.0.0.1", port))
-        message = failed(ask(f"http://127.0.0.1:{port}", "x", within=3.0, timeout=0.3))
-        for text in waiting:
-            text.close()
-    assert "did not accept a connection within 0." in message
+        for client in waiting:
+            client.settimeout(0)
+            client.connect_ex(("127.0.0.1", port))
+        failure = failure_of(f"http://127.0.0.1:{port}", within=3.0, timeout=0.3)
+        for client in waiting:
+            client.close()
+    subject = f"Prometheus at http://127.0.0.1:{port}"
+    sentence = network_sentence(Kind.CONNECT_TIMEOUT, subject, within="within 0.")
+    assert_parts(failure, sentence)
 
 
 def test_a_server_that_asks_to_wait_is_not_asked_earlier() -> None:
@@ -129,17 +140,17 @@ def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
     busy = answer("busy", "503 Service Unavailable", {"Retry-After": "120"})
     with ScriptedServer(busy) as server:
         begin = time.monotonic()
-        message = failed(ask(server.url, "x", within=20.0))
+        failure = failure_of(server.url, within=20.0)
         assert time.monotonic() - begin < 10.0
         assert len(server.received) == 1
-    assert message.endswith("busy (it asks to wait longer than there is time)")
+    assert (failure.status, failure.retry_after) == (503, 120.0)
+    assert_parts(failure, "busy (")
 
 
 def test_a_deadline_that_has_passed_costs_no_request() -> None:
     with ScriptedServer(answer()) as server:
-        message = failed(ask(server.url, "x", within=-1.0))
-        assert message == "there was no time left to ask Prometheus"
-        assert server.received == []
+        failure = failure_of(server.url, within=-1.0)
+        assert (failure.kind, server.received) == (FailureKind.CUT_SHORT, [])
 
 
 def test_a_stop_waits_for_no_answer() -> None:
@@ -155,9 +166,8 @@ def test_a_stop_waits_for_no_answer() -> None:
         reading(server.url, stop=stop, timeout=60) as reader,
     ):
         begin = time.monotonic()
-        message = failed(query(reader, within=60))
+        assert_parts(failed(query(reader, within=60)), "stopping", server.url)
         assert time.monotonic() - begin < SLACK_SECONDS
-        assert message == f"stopping: Prometheus at {server.url} is not waited for"
     for thread in query_threads():
         thread.join(timeout=5)
 
@@ -205,7 +215,7 @@ def test_an_answer_that_drips_leaves_no_thread_behind(
         monkeypatch.setenv("https_proxy", server.url)
         with reading(url or server.url) as reader:
             failed(query(reader, within=0.5))
-            wait_until("its thread has ended", lambda: not query_threads())
+            wait_until("thread ended", lambda: not query_threads())
 
 
 def test_tls_within_the_tls_of_a_proxy_is_cut() -> None:
