@@ -1,13 +1,13 @@
-"""The composition root: builds everything from the configuration and runs it until stopped.
+"""Builds the daemon from the configuration and runs it until it is stopped.
 
-Here is what a user may choose of the log: `logs`, which renders it, is slow to import.
+The log options of users are defined here, since `logs`, which renders the log, is slow to import.
 """
 
 from enum import StrEnum
 
 
 class LogFormat(StrEnum):
-    """How log lines look; auto is console on a terminal and JSON elsewhere."""
+    """The form of log lines; auto is console on a terminal and JSON elsewhere."""
 
     AUTO = "auto"
     JSON = "json"

@@ -1,4 +1,4 @@
-"""Reports what happens to the daemon to the log, the health, the metrics and the service manager.
+"""Reports events of the daemon to the log, the health, the metrics and the service manager.
 
 Each event has one method here.
 """
@@ -38,16 +38,16 @@ _MOST_PROBLEMS = 20
 
 _MOST_SIGN_INS_TOLD = 5
 _SIGN_IN_TOLD_SECONDS = 60.0
-"""The burst of lines on clients with wrong credentials, and the seconds per further line."""
+"""The burst of lines about clients with wrong credentials, and the seconds per further line."""
 
 _OF_PROMETHEUS = "targets whose metrics it has are not scaled by them"
 _OF_KUBERNETES = "what cannot be read or written there stays as it is"
 _BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
-"""What an operator does to a breaker, who knows of it."""
+"""What operators can do about a breaker."""
 
 
 class Announcements(Observer, Reporter):
-    """Reports each change once; any thread may call any method."""
+    """Reports each change once. Thread-safe."""
 
     def __init__(self, health: Health, instruments: Instruments, notifier: Notifier) -> None:
         self._log = structlog.get_logger()
@@ -58,7 +58,7 @@ class Announcements(Observer, Reporter):
         self._refusal = ""
         self._targets = 0
         self._held: dict[str, str] = {}
-        """By server whose scale-down breaker has tripped, the sentence on it."""
+        """By server with a tripped scale-down breaker: the sentence about it."""
         self._lock = threading.Lock()
         self._release_refused = ""
         self._lacked: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class Announcements(Observer, Reporter):
         self._served: AbstractSet[str] = frozenset()
         self._unreached: dict[str, str] = {}
         self.web_file_changed = partial(self.log_state, "web_file")
-        """Reports that a file of `web` cannot be used any more, or can again."""
+        """Reports that a file of `web` is unusable, or usable again."""
         self.state = partial(self.log_state, "state", part=Component.STATE)
         """Reports whether state can be saved."""
         self.record = partial(self.log_state, "record", part=Component.RECORD)
@@ -79,7 +79,7 @@ class Announcements(Observer, Reporter):
     # -- life --------------------------------------------------------------------------------
 
     def listening(self, address: Address, scheme: str, what: str) -> None:
-        """Report where something is served, such as "metrics and health"."""
+        """Report an address and what it serves, such as "metrics and health"."""
         at = str(address)
         self._log.info("listening", message=f"{what} are at {scheme}://{at}", address=at)
 
@@ -118,19 +118,19 @@ class Announcements(Observer, Reporter):
             self.insecure(sentence)
 
     def no_series(self, sentence: str, targets: Sequence[str]) -> None:
-        """Report what there is where a query of some targets found no series."""
+        """Report which series exist where a query of some targets found none."""
         first = list(targets[:_MOST_TARGETS_NAMED])
         self._log.warning("no_series", message=sentence, targets=len(targets), first=first)
 
     def rights_lacked(self, sentences: Sequence[str]) -> None:
-        """Warn of each right that is lacked, once until it was given."""
+        """Warn of each missing right, once until it was granted."""
         for sentence in sentences:
             if sentence not in self._lacked:
                 self._log.warning("rights", message=sentence)
         self._lacked = frozenset(sentences)
 
     def sign_in_failed(self, way: str, client: str) -> None:
-        """Count a client with wrong credentials; log the first ones, then one a minute."""
+        """Count a client with wrong credentials; log the first ones, then one per minute."""
         self.instruments.sign_ins_failed.labels(way).inc()
         with self._lock:
             if not self._sign_ins_told.take(clock.monotonic()):
@@ -142,15 +142,15 @@ class Announcements(Observer, Reporter):
         self._log.warning("sign_in_failed", message=message, client=client, way=way, untold=untold)
 
     def insecure(self, sentence: str) -> None:
-        """Warn of what leaves a secret or a connection open to others."""
+        """Warn of settings that expose a secret or a connection."""
         self._log.warning("insecure", message=sentence)
 
     def alike(self, sentence: str) -> None:
-        """Warn of two entries of `clusters` with one API server."""
+        """Warn of two entries of `clusters` with the same API server."""
         self._log.warning("clusters_alike", message=sentence)
 
     def stands_by(self, directory: Path, holder: str) -> None:
-        """Report who has the state directory, at each look; who waits in reserve is ready."""
+        """Report who has the state directory, at each try; a standby is ready."""
         sentence = (
             f"{holder} is at work with the state directory {directory}: nothing is decided or "
             "written here until that has ended; if both are to run, give each a stateDirectory of "
@@ -165,7 +165,7 @@ class Announcements(Observer, Reporter):
         self._notifier.watchdog()
 
     def takes_turn(self) -> None:
-        """Report that no other daemon is at work with the state directory any more."""
+        """Report that no other daemon uses the state directory any more."""
         if self._standing_by:
             self._standing_by = False
             self._log.info("state", message="the state directory is free: this process takes over")
@@ -194,7 +194,7 @@ class Announcements(Observer, Reporter):
             )
 
     def leads(self, cluster: str, role: Role) -> None:
-        """Note the role of this process in a cluster; it leads where it leads any."""
+        """Note the role of this process in a cluster; it leads if it leads any."""
         with self._lock:
             (self._led.add if role is Role.LEADER else self._led.discard)(cluster)
             leads = bool(self._led)
@@ -227,7 +227,7 @@ class Announcements(Observer, Reporter):
             self._health.report(Component.BREAKER, ok=not told, message=message)
 
     def release_refused(self, reason: str) -> None:
-        """Report once per reason that a request of `resume --breaker` cannot be read."""
+        """Report once per reason that a request of `resume --breaker` is unreadable."""
         if reason != self._release_refused:
             self._release_refused = reason
             message = f"a request to release cannot be read: {reason}"
@@ -241,7 +241,7 @@ class Announcements(Observer, Reporter):
     # -- requests ------------------------------------------------------------------------------
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:  # noqa: ARG002
-        """Report which Prometheus servers and clusters the targets ask from now on."""
+        """Set the Prometheus servers and clusters that the targets use from now on."""
         servers = {query.server for target in targets for query in target.all_queries}
         self._health.expect_servers(servers)
         self.instruments.expect_servers(servers)
@@ -251,7 +251,7 @@ class Announcements(Observer, Reporter):
             self._health.report(component, ok=True, message=NOT_ASKED)
 
     def prometheus_request(self, server: str, status: str, seconds: float) -> None:
-        """Count a request; a query that is refused for what it says was answered all the same."""
+        """Count a request; a query that the server rejects as invalid counts as answered."""
         self.instruments.asked_prometheus(server, status or NO_ANSWER, seconds)
         problem = None if status in {"200", "400", "422"} else _problem(status)
         self.request_ended(part_of(Component.PROMETHEUS, server), _prometheus(server), problem)
@@ -264,15 +264,15 @@ class Announcements(Observer, Reporter):
         self.request_ended(part_of(Component.PROMETHEUS, server), name, problem, problem)
 
     def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the target's line has it
-        """Count another try of a query."""
+        """Count a retry of a query."""
         self.instruments.asked_prometheus_again(server)
 
     def of_cluster(self, name: str) -> ElectionObserver:
-        """Return what observes a cluster, which has no name where it is the only one."""
+        """Return the observer of a cluster; the only cluster has no name."""
         return ClusterObserver(self, name)
 
     def serves(self, clusters: AbstractSet[str]) -> None:
-        """Report which clusters are served from now on."""
+        """Set the clusters that are served from now on."""
         self._served = clusters
         self._health.expect_clusters(clusters)
         self.instruments.expect_clusters(clusters)
@@ -294,7 +294,7 @@ class Announcements(Observer, Reporter):
     def request_ended(
         self, server: str, name: str, problem: str | None, sentence: str = ""
     ) -> None:
-        """Report that a server begins to answer, or ceased to; ``sentence`` may say more of it."""
+        """Report that a server has begun or ceased to answer; ``sentence`` may add details."""
         seconds = self._health.request_ended(server, problem)
         if seconds is None:
             return
@@ -313,11 +313,11 @@ class Announcements(Observer, Reporter):
     # -- reload --------------------------------------------------------------------------------
 
     def reloading(self) -> None:
-        """Report that the configuration is read again."""
+        """Report that a reload of the configuration begins."""
         self._notifier.reloading()
 
     def reload_refused(self, error: ConfigError) -> None:
-        """Report that a new configuration has mistakes, and the one before stays."""
+        """Report that a new configuration is invalid, and the previous one stays in force."""
         first, *more = error.problems
         others = f" (and {len(more)} more)" if more else ""
         left = len(error.problems) - _MOST_PROBLEMS
@@ -330,7 +330,7 @@ class Announcements(Observer, Reporter):
         self._not_reloaded(f"refused: {first}{others}; the last good one is in force")
 
     def reload_impossible(self, error: Exception) -> None:
-        """Report once that a valid one cannot take effect; all but a hanging sync is a defect."""
+        """Report once that a valid one cannot take effect; only a hanging sync is not a defect."""
         sentence = f"not in force yet: {error}; it is tried again, and the last good one stays"
         if sentence not in self._refusal:
             self._log.error("reload_failed", message=f"the new configuration is {sentence}")
@@ -345,7 +345,7 @@ class Announcements(Observer, Reporter):
         self._notifier.ready(self._status())
 
     def reloaded(self, config: Config, refused: Mapping[str, ConfigError]) -> None:
-        """Report that a reload succeeded, but for documents that are ``refused``."""
+        """Report that a reload succeeded, except for ``refused`` documents."""
         self.instruments.reloaded(ok=True)
         message = "the last reload succeeded"
         for document, error in islice(refused.items(), _MOST_PROBLEMS):
@@ -365,7 +365,7 @@ class Announcements(Observer, Reporter):
         part: str | None = None,
         **fields: str,
     ) -> None:
-        """Report whether something works, as a warning where it does not; ``part`` is of health."""
+        """Report whether a component works, as a warning if not; ``part`` is its health part."""
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
         if part is not None:
             self._health.report(part, ok=ok, message=sentence)
@@ -392,7 +392,7 @@ def of_cluster(name: str, sentence: str) -> str:
 
 
 class ClusterObserver(ElectionObserver):
-    """Reports what happens to a cluster, by its name."""
+    """Reports the events of a cluster, by its name."""
 
     def __init__(self, announcements: Announcements, name: str) -> None:
         self._announcements = announcements
@@ -403,7 +403,7 @@ class ClusterObserver(ElectionObserver):
         self._announcements.fault(error)
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
-        """Count a request; most refusals are of one object or one verb, and so answers."""
+        """Count a request; most refusals are about one object or verb, so they count as answers."""
         name, announcements = self._name, self._announcements
         announcements.instruments.asked_kubernetes(name, verb, status or NO_ANSWER, seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
@@ -412,7 +412,7 @@ class ClusterObserver(ElectionObserver):
         announcements.request_ended(part_of(Component.KUBERNETES, name), server, problem)
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
-        """Count another try of a call."""
+        """Count a retry of a call."""
         self._announcements.instruments.asked_kubernetes_again(self._name)
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
@@ -428,7 +428,7 @@ class ClusterObserver(ElectionObserver):
     def role_changed(self, role: Role, sentence: str) -> None:
         """Report the role of this process in the election."""
         ok = role not in {Role.LOST, Role.UNREADABLE}
-        # Of one that a reload takes away nothing is left in the health.
+        # The health keeps nothing of a cluster that a reload removes.
         gone = bool(self._name) and role is Role.RESIGNED
         component = None if gone else part_of(Component.LEADERSHIP, self._name)
         told = of_cluster(self._name, sentence)

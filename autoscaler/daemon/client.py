@@ -1,4 +1,4 @@
-"""The pages of a running daemon, as another process reads them."""
+"""Reads the pages of a running daemon, from another process."""
 
 import json
 import ssl
@@ -42,12 +42,12 @@ class NoDaemonError(PageError):
 
 
 class NotFoundError(PageError):
-    """The daemon has nothing of what is asked for."""
+    """The daemon does not have what was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """Where a daemon answers, and how to sign in; files are read for each request."""
+    """The address of a daemon, and the credentials; files are read for each request."""
 
     url: str
     ca_file: Path | None = None
@@ -63,7 +63,7 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """How long a page, and the wait for its next bytes, may take, and how large it may be."""
+    """Limits of a page: its duration, the wait for its next bytes, and its size."""
 
     connect_seconds: float = 1.0
     silence_seconds: float = 2.0
@@ -75,7 +75,7 @@ class PageLimits:
 def read_page(
     daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], limits: PageLimits
 ) -> T:
-    """Return what ``take`` does for the lines of a page as they come; raises PageError."""
+    """Return the result of ``take`` for the lines of a page as they arrive; raises PageError."""
     headers = _headers(daemon)
     pool = urllib3.PoolManager(retries=False, ssl_context=_trust(daemon))
     pool.pool_classes_by_scheme = POOLS
@@ -132,7 +132,7 @@ def _is_local(url: str) -> bool:
 
 
 def _trust(daemon: Daemon) -> ssl.SSLContext | None:
-    """Return what TLS trusts and shows, None for what the system trusts; raises PageError."""
+    """Return the CA and client certificate for TLS; None for the system's CAs. Raises PageError."""
     if daemon.ca_file is None and daemon.cert_file is None:
         return None
     try:
@@ -150,7 +150,7 @@ def _trust(daemon: Daemon) -> ssl.SSLContext | None:
 
 
 def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool) -> None:
-    """Raise PageError unless the answer is a page in an encoding that was asked for."""
+    """Raise PageError unless the answer is a page in a requested encoding."""
     status = response.status
     kind = response.headers.get("Content-Type", "")
     is_problem = kind.startswith(_PROBLEM)
@@ -177,7 +177,7 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
 
 
 def _error_text(response: urllib3.BaseHTTPResponse, kind: str) -> str:
-    """Return the message of an answer that is not a page, if it is text."""
+    """Return the message of an error answer, if it is text."""
     if not kind.startswith(("text/plain", _PROBLEM)):
         return ""
     body = response.read1(_LONGEST_REASON, decode_content=True).decode(errors="replace")

@@ -1,7 +1,7 @@
-"""The connections that a configuration names: to clusters and to Prometheus, over a reload too.
+"""The connections of a configuration, to clusters and to Prometheus; reloads reuse them.
 
-Of each cluster there are its connection, its caches, its Lease and its Events.  Nothing of one
-waits for another, so that an unreachable cluster affects only its own targets.
+A cluster has a connection, caches, a Lease and Events of its own. Nothing of one cluster waits for
+another, so an unreachable cluster affects only its own targets.
 """
 
 import resource
@@ -39,15 +39,15 @@ from autoscaler.transport import Observer
 from autoscaler.transport.retries import FOR_A_COMMAND
 
 _BYTES_OF_ONE = 64 << 20
-"""How much is kept of each of several clusters, whose owners may not trust each other."""
+"""The cache budget of each of several clusters, whose owners may not trust each other."""
 _OPEN_FILES = 65_536
-"""By default a process may have 1,024 open; each cluster takes about five, and at times more."""
+"""By default a process may have 1,024 open files; a cluster needs about five or more."""
 _RIGHTS_SECONDS = 5.0
-"""How long the rights may be asked for."""
+"""The time limit for asking for rights, in seconds."""
 
 
 def allow_many_connections() -> None:
-    """Let this process have as many connections as it may allow itself."""
+    """Raise this process' limit of open files as far as it is permitted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -64,7 +64,7 @@ def reached_by(
 
 
 def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> ClusterEndpoint:
-    """Return the API server of a cluster, of another ``context`` if given; raises ConnectError."""
+    """Return the API server of a cluster, for another ``context`` if given; or ConnectError."""
     file, own, in_cluster, allow_exec = reached_by(settings)
     try:
         return find_api_server(file, context or own, in_cluster=in_cluster, allow_exec=allow_exec)
@@ -87,10 +87,7 @@ class ConnectedCluster:
         settings: KubernetesSettings,
         shard: Shard | None,
     ) -> None:
-        """Connect, and take part in the election as a ``process`` of this name; nothing waits.
-
-        Raises ConnectError.
-        """
+        """Connect, and join the election as ``process``, without waiting. Raises ConnectError."""
         self.name = name
         self._shard = shard
         self.reached_by = reached_by(settings)
@@ -101,7 +98,7 @@ class ConnectedCluster:
         server = endpoint_of(settings)
         self.gate: WriteGate = ALWAYS_OPEN
         with ExitStack() as opened:
-            # A plugin that hangs keeps no other cluster waiting.
+            # A plugin that hangs delays no other cluster.
             connect = partial(
                 server.connect, stop=stop, observer=self.observer, at_once=name == DEFAULT_CLUSTER
             )
@@ -126,7 +123,7 @@ class ConnectedCluster:
         )
 
     def is_of(self, settings: KubernetesSettings, shard: Shard | None) -> bool:
-        """Return whether it is reached as these settings say; the one without a name stays."""
+        """Return whether these settings reach the same cluster; the unnamed one stays."""
         is_reached = self.name == DEFAULT_CLUSTER or reached_by(settings) == self.reached_by
         return is_reached and shard == self._shard
 
@@ -135,7 +132,7 @@ class ConnectedCluster:
         self.caches.set_targets([target for target in targets if target.cluster == self.name])
 
     def close(self) -> None:
-        """Close all of it, within seconds; all writes must have ended."""
+        """Close everything, within seconds; all writes must have ended."""
         self._opened.close()
 
 
@@ -147,17 +144,17 @@ class UnreachedCluster:
         self._unchecked = UncheckedControl(why)
 
     def cached_scale(self, *_: object, **__: object) -> ReadFailure:
-        """Return why nothing is known."""
+        """Return the reason."""
         return self._unavailable
 
     cached_pods = read_scale = list_pods = cached_scale
 
     def cached_controller(self, *_: object, **__: object) -> UncheckedControl:
-        """Return why it was not looked at."""
+        """Return that it cannot be checked."""
         return self._unchecked
 
     def cached_hpa(self, *_: object, **__: object) -> None:
-        """Return no HPA, no leadership, and nothing to wait for."""
+        """Return None: no HPA, no leadership, and nothing to wait for."""
 
     leads_since = listing_anew = cached_hpa
 
@@ -167,10 +164,10 @@ class UnreachedCluster:
 
 
 def alike(apis: Mapping[str, Api]) -> Sequence[str]:
-    """Return a sentence for each cluster that has the address and the CA of an earlier one.
+    """Return a sentence for each cluster with the address and the CA of an earlier one.
 
-    Both are served: what a kubeconfig or a server says of itself takes no other cluster out of
-    service.  With leader election the one Lease that both read lets one of them write.
+    Both are served: no text of a kubeconfig or a server may take another cluster out of service.
+    With leader election their common Lease lets only one of them write.
     """
     first: dict[object, str] = {}
     sentences = []
@@ -185,25 +182,25 @@ def alike(apis: Mapping[str, Api]) -> Sequence[str]:
 
 
 OpenCluster = Callable[[str, KubernetesSettings, Shard | None], ConnectedCluster]
-"""Connects to a cluster of this name, for a shard of it; raises ConnectError."""
+"""Connects to a cluster of this name, for one of its shards; raises ConnectError."""
 
 
 def events_of(cluster: ConnectedCluster) -> EventReporter:
-    """Return what writes Events to a cluster while this process leads there."""
+    """Return the reporter that writes Events to a cluster while this process leads there."""
     pod = own_pod() if cluster.own else None
     return EventReporter(Events(cluster.api), gate=cluster.gate, observer=cluster.observer, pod=pod)
 
 
 _LATER_THAN_OTHERS_SECONDS = 2.0
-"""How much longer than another cluster's the watches of a cluster are awaited, in seconds."""
+"""How much longer than another cluster's watches a cluster's are awaited, in seconds."""
 
 
 def wait_for_watches(
     clusters: Sequence[ConnectedCluster], stop: threading.Event, seconds: float, pause: float
 ) -> None:
-    """Wait until all caches have their objects, ``stop`` is set, or the time is over.
+    """Wait until all caches are complete, ``stop`` is set, or the time is over.
 
-    It is over sooner where some clusters have theirs: one that hangs delays no other.
+    The time is shorter after some clusters are complete: a cluster that hangs delays no other.
     """
     end = until = clock.monotonic() + seconds
     left = [*clusters]
@@ -216,9 +213,9 @@ def wait_for_watches(
 
 
 class Connections:
-    """The connections to clusters and to Prometheus, and the writers of Events, of a configuration.
+    """The connections to clusters and to Prometheus, and the Event writers, of a configuration.
 
-    What those ``before`` have as well is used on.  Nothing is asked yet, but for a token.
+    Those that ``before`` also has are reused. Except for tokens, no request is sent yet.
     """
 
     def __init__(
@@ -234,13 +231,13 @@ class Connections:
             name: {field: getattr(settings, field) for field in PrometheusSettings.model_fields}
             for name, settings in config.servers.items()
         }
-        """By server what a connection to it depends on."""
+        """By server: what a connection to it depends on."""
         self.prometheus: dict[str, PrometheusReader] = {}
         """By the name of the server, which is empty for the default one."""
         self.clusters: dict[str, ConnectedCluster] = {}
         """By name, without clusters that cannot be reached."""
         self.unreached: dict[str, str] = {}
-        """Why these cannot be, as a sentence."""
+        """The reasons of those, as sentences."""
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
         with ExitStack() as opened:
@@ -277,9 +274,9 @@ class Connections:
 
     @contextmanager
     def replaced(self, config: Config) -> Iterator["Connections"]:
-        """Yield the connections of another configuration; its own ones are closed afterwards.
+        """Yield the connections of another configuration; then close those it does not reuse.
 
-        If it raises, what only the others have is.
+        If the block raises, only its new connections are closed.
         """
         new = Connections(config, *self._used_by_all, before=self)
         try:
@@ -290,14 +287,14 @@ class Connections:
         self.close(but=new)
 
     def close(self, but: "Connections | None" = None) -> None:
-        """Write the Events that are left, for seconds at most, and close all that others lack."""
+        """Write the remaining Events, within seconds, and close what ``others`` do not use."""
         used = () if but is None else but.opened()
-        # The last ones are closed first: Events are written through the connection of a cluster.
+        # Close in reverse order: Events are written through the connection of a cluster.
         clusters = [cluster for cluster in self.clusters.values() if cluster not in used]
         with ExitStack() as closes:
             for cluster in clusters:
                 closes.callback(cluster.close)
-            # All give their Leases back at once; then each is waited for.
+            # All release their Leases at once; then wait for each.
             for cluster in clusters:
                 closes.callback(cluster.gate.stop)
             for connection in self.opened():
@@ -305,11 +302,11 @@ class Connections:
                     closes.callback(connection.close)
 
     def opened(self) -> Sequence[ConnectedCluster | PrometheusReader | EventReporter]:
-        """Return all connections, those first that others need."""
+        """Return all connections, dependencies first."""
         return *self.clusters.values(), *self.prometheus.values(), *self.events.values()
 
     def event_counts(self) -> EventCounts:
-        """Return what became of the Events since these connections were opened."""
+        """Return the Event counts since these connections were opened."""
         counts = [events.counts for events in self.events.values()]
         return EventCounts(
             written=sum(each.written for each in counts),
@@ -327,9 +324,9 @@ def ports_to_plan(
 ) -> Iterator[tuple[Ports, Mapping[str, ListedAutoscalers], Callable[[], list[MissingRight]]]]:
     """Open the connections that the ``targets`` need: everything is read, nothing written.
 
-    Gives with them the other autoscalers in the targets' namespaces by cluster, and what asks which
-    rights a daemon would lack.  Of several clusters one without a usable way to it is unavailable;
-    raises ConnectError where there is no other.  Sends no request yet.
+    Also yields the other autoscalers in the targets' namespaces by cluster, and a function that
+    asks for the daemon's missing rights. Of several clusters one that cannot be reached is
+    unavailable; raises ConnectError if there is no other. Sends no request yet.
     """
     asked = {query.server for target in targets for query in target.all_queries}
     with ExitStack() as stack:
@@ -359,7 +356,7 @@ def ports_to_plan(
 def _apis_of(
     config: Config, targets: Sequence[Target], observer: Observer, stack: ExitStack
 ) -> tuple[dict[str, Api], dict[str, str]]:
-    """Return by cluster of the targets the API server, or why it is unreached."""
+    """Return the API server of each cluster of the targets, or why it is unreachable."""
     apis: dict[str, Api] = {}
     unreached: dict[str, str] = {}
     for name in dict.fromkeys(target.cluster for target in targets) or (DEFAULT_CLUSTER,):
@@ -379,7 +376,7 @@ def _apis_of(
 def lacked_rights(
     apis: Mapping[str, Api], config: Config, targets: Sequence[Target]
 ) -> list[MissingRight]:
-    """Return each kind of right that a daemon lacks, as far as servers tell."""
+    """Return each missing right of a daemon, as far as servers answer."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
     shard = config.lease_shard

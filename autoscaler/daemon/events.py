@@ -1,7 +1,7 @@
 """Results as Kubernetes Events on the scaled objects.
 
-Repetitions are counted and too many of one reason are held back, as by client-go's event
-correlator, whose constants these are.
+Repetitions are counted, and too many Events with the same reason are combined, as by client-go's
+event correlator, which has the same constants.
 """
 
 import math
@@ -32,41 +32,39 @@ from autoscaler.transport.retries import GrowingPause
 _MOST_QUEUED = 16_384
 _MOST_UIDS = 65_536
 _JOIN_SECONDS = 0.5
-"""How much later than the end of the flush the thread is waited for."""
+"""How much longer than the flush the thread is awaited, in seconds."""
 
 _WINDOW_SECONDS = 600.0
-"""How long after the last occurrence an Event is still the same one."""
+"""How long after its last occurrence an Event is updated rather than created."""
 _MOST_ALIKE = 10
 """The most messages of one reason with their own Events; further ones share one Event."""
 _COMBINED = "(combined from similar events): "
 _BURST = 25
 _REFILL_SECONDS = 300.0
-"""The burst of requests per object and reason, and the seconds per further request.
-
-client-go counts all reasons together: the warnings of an outage would use up what tells its end.
-"""
+"""The burst of requests per object and reason, and the seconds per further request. client-go
+counts all reasons together: the warnings of an outage would use up the requests for its end."""
 _MOST_OBJECTS = 16_384
-"""The most remembered objects; the object without Events for the longest time goes first."""
+"""The most remembered objects; the one without Events for the longest time is dropped first."""
 _MOST_WAITING = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class EventPace:
-    """How fast Events are written, in seconds."""
+    """The pace of writing Events, in seconds."""
 
     spacing: float = 0.02
-    """The time between two requests, at least."""
+    """The least time between two requests."""
     first_pause: float = 1.0
     longest_pause: float = 30.0
-    """Bounds of the pauses, which double, while the server takes nothing."""
+    """The bounds of the pauses, which double, while the server accepts nothing."""
     forbidden_pause: float = 60.0
-    """For how long nothing is tried in a namespace after a refusal."""
+    """How long a namespace is not tried after a refusal."""
     flush: float = 2.0
-    """The time at the end for what is still to be written."""
+    """The time limit for the remaining Events at the end."""
 
 
 class _QueuedEvents(NamedTuple):
-    """What happened to one object in a sync."""
+    """The Events of one object in a sync."""
 
     involved: InvolvedObject
     instant: float
@@ -74,11 +72,11 @@ class _QueuedEvents(NamedTuple):
 
 
 class EventReporter(Reporter):
-    """Queues what happened; a thread of its own writes it, so that no sync waits for an Event.
+    """Queues Events; a separate thread writes them, so that no sync waits.
 
-    Only the leader writes, so that each is written once.  What happens to the daemon is an Event on
-    its own ``pod``, where that is in this cluster.  The ``observer`` is called on that thread: when
-    it changes whether Events may be written, and at a defect, which costs one Event.
+    Only the leader writes, so each Event is written once. Events of the daemon are on its own
+    ``pod``, if that is in this cluster. The ``observer`` is called on that thread: when Events
+    become forbidden or permitted, and at a defect, which costs one Event.
     """
 
     def __init__(
@@ -100,13 +98,13 @@ class EventReporter(Reporter):
         self._paused: dict[str, Pause] = {}
         self._correlator = Correlator()
         self._not_queued = 0
-        """What `report` dropped."""
+        """The number of Events that `report` dropped."""
         self._written = 0
         self._refused = 0
         self._pauses: dict[str, float] = {}
-        """By namespace where Events are forbidden, the time of the next try."""
+        """By namespace where Events are forbidden: the time of the next try."""
         self._forbidden = False
-        """Whether the operator knows that they are."""
+        """Whether the operator was informed of that."""
         self._next_request = 0.0
         self._growing_pause = GrowingPause(self._pace.first_pause, self._pace.longest_pause)
         self._end: float | None = None
@@ -118,7 +116,7 @@ class EventReporter(Reporter):
     def report(self, result: SyncResult) -> None:
         """Queue the Events of one target's result; returns at once."""
         decision, target = result.decision, result.target
-        if len(self._uids) > _MOST_UIDS:  # some targets are gone
+        if len(self._uids) > _MOST_UIDS:  # Some targets were removed.
             self._uids.clear()
             self._paused.clear()
         ours = self._of_pause(target.key, decision)
@@ -159,7 +157,7 @@ class EventReporter(Reporter):
     def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:
         """Return the Event about a pause that has begun, changed or ended since the first sync."""
         if decision.zone is Zone.UNKNOWN:
-            return ()  # nobody looked for one
+            return ()  # The annotations were not read.
         before, now = self._paused.get(key), decision.pause
         if now == before:
             return ()
@@ -175,12 +173,12 @@ class EventReporter(Reporter):
 
     @property
     def counts(self) -> EventCounts:
-        """What became of the Events so far."""
+        """The counts of Events so far."""
         dropped = self._not_queued + self._refused + self._correlator.dropped
         return EventCounts(self._written, self._correlator.held_back, dropped)
 
     def close(self) -> None:
-        """Write the Events that are left, for two seconds at most, and end."""
+        """Write the remaining Events, for two seconds at most, and end."""
         if self._end is None:
             self._end = clock.monotonic() + self._pace.flush
             self._queue.put(None)
@@ -201,7 +199,7 @@ class EventReporter(Reporter):
         return self._end is not None and (clock.monotonic() >= self._end or not more)
 
     def _step(self) -> None:
-        """Take in what is queued next, or write an Event once the queue is empty and one is due."""
+        """Take the next report, or write an Event if the queue is empty and one is due."""
         until = self._next_request if self._end is None else min(self._next_request, self._end)
         patience = max(0.0, until - clock.monotonic()) if self._correlator.waiting else None
         try:
@@ -260,18 +258,18 @@ class EventReporter(Reporter):
 
 
 _Kind = tuple[str, str, str]
-"""Type, reason and message; the message is empty for what is combined."""
+"""Type, reason and message; the message is empty for combined Events."""
 
 
 @dataclass(slots=True)
 class _Object:
-    """One object: what happened to it, and how many requests each reason still has."""
+    """The Events of one object, and the requests that each reason has left."""
 
     happenings: dict[_Kind, Occurrences] = field(default_factory=dict)
     _requests: dict[str, TokenBucket] = field(default_factory=dict)
 
     def may_ask(self, reason: str, now: float) -> bool:
-        """Use a request of a reason; return False if none is left."""
+        """Use a request of a reason; return False if no more are left."""
         if reason not in self._requests:
             self._requests[reason] = TokenBucket(_BURST, _REFILL_SECONDS, refilled=now)
         return self._requests[reason].take(now)
@@ -279,7 +277,7 @@ class _Object:
     def happens(
         self, involved: InvolvedObject, event: Event, instant: float, now: float
     ) -> Occurrences:
-        """Count an Event that has happened again, or add a new one."""
+        """Count another occurrence of an Event, or add a new one."""
         kind = (event.type, event.reason, event.message)
         happening = self.happenings.get(kind)
         if happening is None or now - happening.seen > _WINDOW_SECONDS:
@@ -298,15 +296,15 @@ class _Object:
 
 
 class Correlator:
-    """Decides which Events are worth a request, and in which order.  All memory is bounded."""
+    """Decides which Events are worth a request, and their order. All memory is bounded."""
 
     def __init__(self) -> None:
         self._objects: OrderedDict[InvolvedObject, _Object] = OrderedDict()
         self._waiting: OrderedDict[int, Occurrences] = OrderedDict()
         self.held_back = 0
-        """How many were counted only."""
+        """The number of Events that were only counted."""
         self.dropped = 0
-        """How many were lost because too many were waiting."""
+        """The number of Events that were lost because too many were waiting."""
 
     def take(self, involved: InvolvedObject, event: Event, instant: float, now: float) -> None:
         """Add an Event of the Unix time ``instant``, at the monotonic time ``now``."""
@@ -334,12 +332,12 @@ class Correlator:
         return self._waiting.popitem(last=False)[1]
 
     def put_back(self, occurrences: Occurrences) -> None:
-        """Let one wait again, behind all others."""
+        """Queue an Event again, behind all others."""
         self._waiting[id(occurrences)] = occurrences
 
 
 def own_pod(environment: Mapping[str, str] = os.environ) -> InvolvedObject | None:
-    """Return the pod that the variables of the Deployment's manifest name; None without them."""
+    """Return the pod named by the variables of the Deployment's manifest; None without them."""
     namespace, name = environment.get("POD_NAMESPACE"), environment.get("POD_NAME")
     if not namespace or not name:
         return None

@@ -1,4 +1,4 @@
-"""The addresses that are listened on: metrics and probes, the pages and the API, or both at one."""
+"""The listening addresses: metrics and probes, pages and API, or all on one."""
 
 import ssl
 from collections.abc import Callable, Sequence

@@ -26,7 +26,7 @@ _LONGEST_TEXT = 8192
 
 
 def _all_printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escape and shorten all texts: none acts on a terminal, begins a line or fills the disk."""
+    """Escape and shorten texts, so that none controls terminals, forges lines or fills disks."""
     return {key: value if key == "exc_info" else _printable(value) for key, value in event.items()}
 
 
@@ -45,12 +45,12 @@ _MOST_TRACEBACKS, _TRACEBACK_SECONDS = 3, 600.0
 
 
 class _TracebackLimiter:
-    """Drops lines whose traceback ends where many others did; the next one has their number."""
+    """Drops lines with the same traceback as many others; the next line has their number."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._places: dict[tuple[object, ...], tuple[TokenBucket, int]] = {}
-        """By exception and line of code the bucket, and how many lines were dropped."""
+        """By exception and line of code: the bucket, and the number of dropped lines."""
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         given = event.get("exc_info")
@@ -72,7 +72,7 @@ class _TracebackLimiter:
 
 
 def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    """Write a traceback; the text of its exception may come from elsewhere, and is escaped."""
+    """Format a traceback; the text of its exception may be foreign, so it is escaped."""
     whole = StringIO()
     structlog.dev.plain_traceback(whole, exc_info)
     for line in whole.getvalue().splitlines():
@@ -87,10 +87,10 @@ _TRACEBACKS = ("exc_info", "exception", "stack")
 
 
 def _for_terminals(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Put a line's subject and its sentence first, and drop what they say already."""
+    """Put a line's subject and its sentence first, and drop fields that they repeat."""
     name, level = event.pop("event"), event.pop("level")
     time = event.pop("time").partition(".")[0].rstrip("Z")
-    if "logger" in event:  # a library's own line
+    if "logger" in event:  # A library's own line.
         name, message = event.pop("logger"), name
     else:
         message = event.pop("message", None)
@@ -130,7 +130,7 @@ def _console(*, colors: bool) -> structlog.dev.ConsoleRenderer:
 
 
 class _LossyStream:
-    """Ignores a stream that is closed or a full disk, which must not stop the scaling."""
+    """Ignores a closed stream or a full disk, which must not stop the scaling."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -146,7 +146,7 @@ class _LossyStream:
 
 
 def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) -> None:
-    """Send our lines, and the warnings of the libraries, to one stream in one form."""
+    """Send our lines, and the libraries' warnings, to one stream in one form."""
     number = logging.getLevelNamesMapping()[level.upper()]
     as_json = format_ is LogFormat.JSON or (format_ is LogFormat.AUTO and not stream.isatty())
     lossy = cast("TextIO", _LossyStream(stream))
@@ -172,6 +172,6 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # Both repeat as a log line what our own lines say in a sentence.
+    # Both repeat what our own lines say.
     for library in ("apscheduler", "urllib3"):
         silence(library)

@@ -1,4 +1,4 @@
-"""Finds out, next to the syncs, why queries of targets find no series, and reports it."""
+"""Finds out, independently of syncs, why queries of targets find no series, and reports it."""
 
 import threading
 from collections import deque
@@ -17,20 +17,20 @@ from autoscaler.token_bucket import TokenBucket
 _MOST_WAITING = 2000
 """The most targets that wait for an investigation; further ones are skipped."""
 _QUERIES, _REFILL_SECONDS = 20, 30.0
-"""The burst of investigated queries, and the seconds per further query: an outage of what
-Prometheus scrapes begins everywhere at the same time."""
+"""The burst of investigated queries, and the seconds per further query: an outage of Prometheus'
+scraping affects all queries at once."""
 _BATCH_SECONDS = 1.0
-"""How long after the first target others are waited for, which may have the same query."""
+"""How long after the first target further ones with possibly the same query are awaited."""
 _QUESTION_SECONDS = 5.0
 _MOST_LINES = 20
 """The most log lines for causes that began together; each target still has its own cause."""
 
 
 class NoSeriesReporter(Reporter):
-    """Asks Prometheus about targets whose queries begin to find nothing, on a thread of its own.
+    """Asks Prometheus about targets whose queries find nothing, on its own thread.
 
-    ``found`` is called with a target's key and what there is, with an empty text once that is over;
-    ``told`` with a sentence and the keys of all targets that it is about; ``fault`` with a defect.
+    ``found`` receives a target's key and which series exist, and an empty text when it is over;
+    ``told`` a sentence and the keys of all targets that it concerns; ``fault`` a defect.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class NoSeriesReporter(Reporter):
         self._batch_seconds = batch_seconds
         self._readers: Mapping[str, MetricsReader] = {}
         self._missing: dict[str, tuple[MissingSeries, ...]] = {}
-        """By target what it lacks since that began."""
+        """By target: what it lacks since that began."""
         self._waiting: deque[str] = deque()
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -60,7 +60,7 @@ class NoSeriesReporter(Reporter):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ask nothing more; a question under way is left to end by itself."""
+        """Ask nothing more; a running query ends by itself."""
         self._stop.set()
         self._wake.set()
 
@@ -72,7 +72,7 @@ class NoSeriesReporter(Reporter):
             self._waiting.clear()
 
     def report(self, result: SyncResult) -> None:
-        """Look at a target that begins to lack series, and forget one that does not any more."""
+        """Queue a target that begins to lack series, and forget one that no longer does."""
         key, inputs = result.target.key, result.given
         missing = () if inputs is None else missing_in(result.target, inputs.observation)
         if not missing and key not in self._missing:
@@ -99,7 +99,7 @@ class NoSeriesReporter(Reporter):
                 self._fault(error)
 
     def _look(self) -> None:
-        """Look at all that waits, query by query, so that each is asked once."""
+        """Process all waiting targets, query by query, so that each query is sent once."""
         with self._lock:
             missing = {key: self._missing.get(key, ()) for key in self._waiting}
             self._waiting.clear()

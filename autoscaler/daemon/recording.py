@@ -1,4 +1,4 @@
-"""Results as rows of the record, changes in full, compared with the results of HPAs."""
+"""Results as rows of the record, changes in full, and their comparison with HPAs."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -21,14 +21,14 @@ from autoscaler.telemetry.metrics import Metrics
 
 
 class Recorder(Reporter):
-    """Hands each result to a writer, and of a target in shadow how it compares with its HPA."""
+    """Passes each result to a writer, and for targets in shadow its comparison with the HPA."""
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
         self._epoch = writer.epoch
         self._rules: dict[str, Rules] = {}
         self._seen: dict[str, Seen] = {}
-        """By target, with the hash of the key: thousands of keys are too much to keep."""
+        """By target, with the hash of the key, since thousands of keys would be too large."""
         self._comparisons: dict[str, HpaComparison] = {}
         self._last: dict[str, AgreementInterval] = {}
 
@@ -45,7 +45,7 @@ class Recorder(Reporter):
             self._end_comparison(key)
 
     def report(self, result: SyncResult) -> None:
-        """Hand in one target's result."""
+        """Record one target's result."""
         key = result.target.key
         if key in self._rules and result.given is not None:
             self._record(key, result)
@@ -56,7 +56,7 @@ class Recorder(Reporter):
             self._end_comparison(key)
 
     def close(self) -> None:
-        """Hand in what is known of comparisons and not handed in yet."""
+        """Record the remaining results of comparisons."""
         for key in [*self._comparisons]:
             self._end_comparison(key)
 
@@ -90,7 +90,7 @@ class Recorder(Reporter):
 
 
 class Recording(NamedTuple):
-    """What hands in the results, and what reads them; None where it is off."""
+    """The writer of results and their reader; None if the record is off."""
 
     recorder: Recorder | None = None
     reader: DirectoryRecord | None = None
@@ -99,7 +99,7 @@ class Recording(NamedTuple):
 def open_recording(
     config: Config, announcements: Announcements, metrics: Metrics, stack: ExitStack
 ) -> Recording:
-    """Open the record until ``stack`` closes it, without a state directory in a temporary one."""
+    """Open the record until ``stack`` closes it; without a state directory a temporary one."""
     settings, directory, note = config.record, config.state_directory, ""
     if settings is None:
         return Recording()

@@ -1,4 +1,4 @@
-"""Reloads the configuration when its source has another one, such as files that change."""
+"""Reloads the configuration when its source has another one, such as changed files."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from autoscaler.file_contents import read_bytes, stamp_of
 from autoscaler.rendering import wording
 
 RETRY_SECONDS = 30.0
-"""How long after a failure a configuration is applied again."""
+"""How long after a failure a configuration is applied again, in seconds."""
 
 _MOST_READS = 3
 _MOST_LINES = 100
@@ -32,29 +32,29 @@ _NO_NUMBER = (
 
 
 class LoadedConfiguration(NamedTuple):
-    """What a source has: a configuration, and by name what is wrong with documents left out."""
+    """The content of a source: a configuration, and by name the errors of omitted documents."""
 
     config: Config
     refused: Mapping[str, ConfigError] = MappingProxyType({})
 
 
 class ConfigSource(Protocol):
-    """Where a configuration and its targets come from.  All calls come from one thread."""
+    """A source of configurations and their targets. All calls come from one thread."""
 
     def changed(self) -> bool:
-        """Return whether there is something else to read; called once a second."""
+        """Return whether there is a new content to read; called once a second."""
         ...
 
     def read(self) -> LoadedConfiguration:
-        """Read all of it.  Raises ConfigError where none of it may be in force."""
+        """Read everything. Raises ConfigError if none of it may be in force."""
         ...
 
 
 class Reload:
-    """Reads the configuration again on request, or when its source has another one than in force.
+    """Reads the configuration again on request, or when its source has another one.
 
-    ``apply`` raises where it fails; the one before stays then, and it is tried again.  One with
-    mistakes is read again only when it changes.
+    ``apply`` raises on failure; then the previous configuration stays in force, and it is tried
+    again. An invalid one is read again only when it changes.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Reload:
         self._again_at = math.inf
 
     def poll(self, now: float, *, asked: bool) -> bool:
-        """Reload if there is something to; return whether another configuration was applied.
+        """Reload if necessary; return whether another configuration was applied.
 
         Call it once a second; ``now`` is of `clock.monotonic`.
         """
@@ -89,7 +89,7 @@ class Reload:
         except ConfigError as error:
             self._announcements.reload_refused(error)
             return False
-        # What waits for a restart differs from what the daemon was started with.
+        # Settings that wait for a restart differ from those at the daemon's start.
         waiting = compare(self._at_start, _without_targets(config)).at_restart
         comparison = replace(compare(self.config, config), at_restart=waiting)
         try:
@@ -107,7 +107,7 @@ class Reload:
         return True
 
     def _log_changes(self, comparison: Comparison, config: Config) -> None:
-        """Log what changed: the sum, then a line for each target, as many as can be read."""
+        """Log the changes: the totals, then a line for each target, up to a readable number."""
         self._log.info(
             "reloaded",
             message=_summed_up(comparison),
@@ -156,16 +156,15 @@ def _summed_up(comparison: Comparison) -> str:
 
 
 _Stamp = tuple[int, ...]
-"""Changes when a file does: device, inode, times of change and write, size."""
+"""Changes when a file changes: device, inode, times of change and write, size."""
 
 
 class FileSource:
     """A `ConfigSource` of files: all of them are in force, or none.
 
-    With ``shadow`` every target is in shadow, whatever they say; this process has the number
-    ``shard`` where they say `shards`.
-    It polls: inotify says nothing of network file systems, and needs a watch on every folder along
-    a path to see the links of a mounted ConfigMap change.
+    With ``shadow`` every target is in shadow, whatever the files say; ``shard`` is this process'
+    number if they have `shards`. It polls: inotify does not work on network file systems, and needs
+    a watch on every folder along a path to notice the links of a mounted ConfigMap change.
     """
 
     def __init__(
@@ -177,7 +176,7 @@ class FileSource:
         self._seen = self._stamps()
 
     def read(self) -> LoadedConfiguration:
-        """Read the files, all as of one moment.  Raises ConfigError for a mistake in any."""
+        """Read the files as of one moment. Raises ConfigError for an error in any."""
         read = self._try()
         for _ in range(_MOST_READS - 1):
             if not self._differ():
@@ -188,7 +187,7 @@ class FileSource:
         return LoadedConfiguration(self.own(read))
 
     def own(self, config: Config) -> Config:
-        """Return what of a configuration is for this process; raises ConfigError."""
+        """Return the part of a configuration for this process; raises ConfigError."""
         if (config.shards or 1) > 1 and self._shard is None:
             problem = Problem(str(config.path), None, "shards", str(config.shards), _NO_NUMBER)
             raise ConfigError([problem], config.sources)
@@ -204,15 +203,15 @@ class FileSource:
         return read
 
     def rearm(self, sources: Sources) -> None:
-        """Compare with these from now on: what the last load read, valid or not."""
+        """Compare with these from now on: the files of the last load, valid or not."""
         self._sources = sources
         self._compared: dict[Path, _Stamp | None] | None = None
 
     def changed(self) -> bool:
-        """Return once whether there is something else to load; call it once a second.
+        """Return once whether there is a new content to load; call it once a second.
 
-        Files count when they did not change from one call to the next, so that none is loaded in
-        halves; a file written again with the same content has not changed.
+        Files count when they have not changed between two calls, so that no half-written content is
+        loaded; a rewritten file with the same content has not changed.
         """
         stamps = self._stamps()
         seen, self._seen = self._seen, stamps
@@ -227,7 +226,7 @@ class FileSource:
         return contents != self._sources.digests
 
     def _stamps(self) -> dict[Path, _Stamp | None]:
-        """Return the stamps of all files that count; None for one that does not exist."""
+        """Return the stamps of all files; None for one that does not exist."""
         main = next(iter(self._sources.digests))
         found = included(self._sources.include, main)
         named = {path: stat_of(path) for path in self._sources.unusable}
@@ -239,5 +238,5 @@ class FileSource:
 def _content(path: Path) -> str | None:
     try:
         return digest(read_bytes(path, MOST_OF_A_FILE))
-    except (OSError, ValueError):  # of a name that no file can have
+    except (OSError, ValueError):  # The name is impossible for a file.
         return None

@@ -1,4 +1,4 @@
-"""The histories that a plan continues: of a running daemon, or in its state directory."""
+"""The histories that a plan continues: from a running daemon, or its state directory."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,20 +31,20 @@ _NO_WAY_DOWN = "scales down before its stabilization window has passed and its r
 
 @dataclass(frozen=True, slots=True)
 class RestoredHistories:
-    """Histories by our clock, and where they are from."""
+    """Histories by our clock, and their source."""
 
     histories: Mapping[str, History] = field(default_factory=dict)
     source: str = ""
     """Completes "continues with the history that ..."; empty without a history."""
     after: str = ""
-    """What the line says after the source."""
+    """The text after the source."""
     before: str = ""
-    """What the line says first: that no daemon listens."""
+    """The text before: that no daemon listens."""
     reasons: tuple[str, ...] = ()
-    """Why other sources were passed over."""
+    """Why other sources were not used."""
 
     def describe(self, targets: Sequence[Target]) -> str:
-        """Return a line about the history that a plan of these targets continues."""
+        """Return a line about the histories that a plan of these targets continues."""
         known, every = sum(target.key in self.histories for target in targets), len(targets)
         nothing = (f"{self.source} nothing of them",) if self.source and not known else ()
         reasons = "; ".join((*nothing, *self.reasons))
@@ -67,7 +67,7 @@ def _share(known: int, every: int) -> str:
 
 
 def tripped(config: Config, now: float) -> Mapping[str, Trip]:
-    """Return by server which scale-down breakers hold at a Unix time, as the daemon has kept it."""
+    """Return by server the breakers that hold at a Unix time, as the daemon has stored them."""
     breaker, directory = config.breaker, config.state_directory
     if breaker is None or directory is None:
         return {}
@@ -91,14 +91,14 @@ def tripped(config: Config, now: float) -> Mapping[str, Trip]:
 def remembered(config: Config, asked: Daemon | None) -> RestoredHistories:
     """Return the histories of the configuration's targets.
 
-    They come from the daemon ``asked``; raises PageError if it does not answer.  Without
-    one, they come from the configuration's daemon, or from its state directory.
+    They come from the daemon ``asked``; raises PageError if it does not answer. Without one, they
+    come from the configuration's daemon, or from its state directory.
     """
     if asked is not None:
         return _of_daemon(asked, config.targets, _NAMED)
     no_daemon = ""
     passed_over: list[str] = []
-    """Why what answers is not used."""
+    """Why the answering daemon is not used."""
     if config.web_url is not None:
         try:
             found = _of_daemon(Daemon(config.web_url), config.targets, _BESIDE)
@@ -127,16 +127,16 @@ def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, 
 
 
 def of_cluster(resumption: Resumption, cluster: str) -> Resumption:
-    """Return it with the state of targets without a cluster moved to ``cluster``.
+    """Return the state with targets without a cluster moved to ``cluster``.
 
-    A daemon that is given `clusters` continues so; known state of that cluster is kept.
+    A daemon that is given `clusters` continues so; known state of that cluster stays.
     """
     if not cluster:
         return resumption
 
     def named(known: Mapping[str, T]) -> dict[str, T]:
         names = {key: TargetName.parse(key) for key in known}
-        # Those that have a cluster come last, and count.
+        # Those with a cluster come last, so that they win.
         order = sorted(known, key=lambda key: bool(names[key].cluster))
         return {
             names[key]._replace(cluster=names[key].cluster or cluster).key: known[key]

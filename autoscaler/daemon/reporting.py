@@ -1,6 +1,6 @@
-"""Results as log lines: each change in full, lasting trouble summed up each minute.
+"""Results as log lines: each change in full, lasting failures as a summary each minute.
 
-An outage lasts for hundreds of syncs of thousands of targets: a line for each would hide its end.
+An outage lasts for hundreds of syncs of thousands of targets: one line for each would bury its end.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ from autoscaler.token_bucket import TokenBucket
 
 _ROUNDING = 1e-3
 SUMMARY_SECONDS = 60.0
-"""How often lasting trouble is summed up."""
+"""How often lasting failures are summarized, in seconds."""
 _MOST_CAUSES = 10
 """The most causes with their own summary each minute."""
 _MOST_NAMES = 5
@@ -55,20 +55,20 @@ class Pace(NamedTuple):
 
 
 FAILURES, QUIET = Pace(3, 1800.0), Pace(10, 600.0)
-"""Of failures; and of what is as it should be, and may come and go all day with the load."""
+"""The pace of failures, and of normal states, which may begin and end all day with the load."""
 
 
 class _StateMessage(NamedTuple):
-    """How the log tells of a state."""
+    """How the log reports a state."""
 
     trouble: str = ""
-    """In a summary, of a state that an operator should look at: a warning when it begins."""
+    """In a summary, of a state that needs an operator: a warning when it begins."""
     ended: str = ""
-    """Before how long it lasted."""
+    """The text before its duration."""
     pace: Pace | None = None
-    """None for what lasts long, so that it cannot fill the log."""
+    """None for long states, whose lines cannot fill the log."""
     begins: bool = True
-    """Whether its beginning is a line; not where the count stays as it is."""
+    """Whether its start has a line; not where the count stays the same."""
 
 
 _TELLING = {
@@ -86,23 +86,23 @@ _TELLING = {
     State.OK: _StateMessage(begins=False),
 }
 _STOPPED = {State.PAUSED, State.DISABLED}
-"""States in which a target that was idle does not wake up."""
+"""States that do not mean that an idle target has woken up."""
 
 
 class StateChange(NamedTuple):
-    """A change of a target's state, which was ``before`` for ``seconds``, if known."""
+    """A change of a target's state; the previous one, ``before``, lasted ``seconds``, if known."""
 
     before: State | None
     """None at its first sync."""
     seconds: float | None
     logged: bool = True
-    """Whether it is worth a line."""
+    """Whether it has a line."""
     silent_until: float | None = None
-    """Before that Unix time there are no more lines of its kind."""
+    """Until this Unix time there are no more lines of its kind."""
 
 
 class Summary(NamedTuple):
-    """Targets in the same state for the same cause, which the first of them has had since then."""
+    """Targets in the same state for the same cause, and the start of it for the first of them."""
 
     state: State
     cause: str
@@ -118,16 +118,16 @@ class _LoggedState:
     state: State | None
     cause: str = ""
     since: float | None = None
-    """Unix time; None where it was so at the first sync already."""
+    """Unix time; None if the state was the same at the first sync."""
     cause_since: float = 0.0
-    """The same for its cause, which may be another one than at first."""
+    """The same for its cause, which may change during the state."""
     logged: bool = False
     left: dict[Pace, TokenBucket] = field(default_factory=dict)
-    """The lines that it has left."""
+    """The number of lines left."""
 
 
 class StateChanges:
-    """Which changes of state are worth a log line; a target is noted by one thread at a time."""
+    """Which changes of state have a log line; a target is noted by one thread at a time."""
 
     def __init__(self) -> None:
         self._known: dict[str, _LoggedState | None] = {}
@@ -136,10 +136,10 @@ class StateChanges:
         self._lock = threading.Lock()
 
     def note(self, target: str, state: State, cause: str, now: float) -> StateChange | None:
-        """Note the state of a target at a Unix time; return the change, if there is one.
+        """Note the state of a target at a Unix time; return the change, if any.
 
-        The end of a state that was logged is logged.  A beginning, or another cause of the same
-        trouble, is logged while the target has lines left.
+        The end of a logged state is logged. A start, or another cause of the same failure, is
+        logged while the target has lines left.
         """
         known = self._known.get(target)
         if known is None:
@@ -149,7 +149,7 @@ class StateChanges:
             known = _LoggedState(State.OK if target in self._known else None)
             self._known[target] = known
         telling, other = _TELLING[state], state is not known.state
-        # Somebody wrote the query that holds it for a reason.
+        # The operator wrote the query that holds it for a reason.
         by_query = cause == SCALE_DOWN_HELD
         if not other and (cause == known.cause or not (telling.trouble or by_query)):
             return None
@@ -184,7 +184,7 @@ class StateChanges:
             self._summed_up += seconds
 
     def due_summaries(self, now: float) -> list[Summary]:
-        """Sum up lasting trouble, once a minute; the most frequent cause first."""
+        """Return the summaries of lasting failures once a minute, the most frequent cause first."""
         with self._lock:
             if self._summed_up is not None and now - self._summed_up < SUMMARY_SECONDS:
                 return []
@@ -204,7 +204,7 @@ class StateChanges:
             if state is not None and _TELLING[state].trouble and since is not None:
                 kind = (state, known.cause)
                 alike[kind].append((known.cause_since, target))
-                # What began within the last minute has just been logged in full.
+                # States that began within the last minute have just been logged in full.
                 if not known.logged or now - since >= SUMMARY_SECONDS:
                     lasting.add(kind)
         ranked = sorted(lasting, key=lambda kind: (-len(alike[kind]), kind))
@@ -224,13 +224,13 @@ def _summary(state: State, cause: str, targets: list[tuple[float, str]]) -> Summ
 
 
 class LogReporter(Reporter):
-    """Logs each target's sync: at info what changes, as a warning what fails, at debug the rest."""
+    """Logs each target's sync: changes at info, failures as warnings, the rest at debug."""
 
     def __init__(self) -> None:
         self._log: FilteringBoundLogger = structlog.get_logger()
         self._states = StateChanges()
         self._saturated: dict[str, float] = {}
-        """The targets whose saturation was logged, and its start."""
+        """By target whose saturation was logged: its start."""
         self._off_under_load: set[str] = set()
         """The disabled targets for which a demand was logged."""
 
@@ -258,7 +258,7 @@ class LogReporter(Reporter):
             self._log.log(level, "sync", **_fields(result, state, change))
 
     def _log_news(self, target: str, decision: Decision) -> None:
-        """Log once what others did, a reading that is back, and load on what is switched off."""
+        """Log once: changes by other clients, returned readings, and load on disabled targets."""
         for event in decision.events:
             if event.reason == CONTROLLED_BY_OTHER:
                 self._log.warning("controlled_by_other", target=target, message=event.message)
@@ -341,7 +341,7 @@ class LogReporter(Reporter):
         )
 
     def synced(self, summary: SyncSummary) -> None:
-        """Log the end of a sync, and once a minute lasting trouble."""
+        """Log the end of a sync, and once a minute lasting failures."""
         targets = wording.counted(summary.targets, "target")
         message = f"{targets} synced in {summary.seconds:.3f} s"
         self._log.debug("synced", message=message, **dataclasses.asdict(summary))
@@ -350,7 +350,7 @@ class LogReporter(Reporter):
 
 
 class Reporters(Reporter):
-    """Several reporters as one; all are informed of a defect of one, which stops no other.
+    """Several reporters as one; a defect of one is reported to all, and stops no other.
 
     Reporters of a cluster, such as of its Events, get only the results of its targets.
     """
@@ -364,7 +364,7 @@ class Reporters(Reporter):
         self._of_clusters = of_clusters
 
     def configure(self, targets: Sequence[Target], flags: Flags) -> None:
-        """Tell each of them."""
+        """Configure each of them."""
         for reporter in self._reporters:
             reporter.configure(targets, flags)
 
@@ -422,13 +422,13 @@ def _fields(result: SyncResult, state: State, change: StateChange | None) -> dic
 
 
 def _ended(record: TargetDecision, state: State, change: StateChange) -> str:
-    """Return what a change is the end of; empty where the new state says enough."""
+    """Return the name of the state that a change ends; empty if the new state is sufficient."""
     before, lasted = change.before, duration(change.seconds or 0.0)
     if before in {None, State.OK, state} or _TELLING[state].trouble or change.seconds is None:
         return ""
     if _TELLING[before].ended and not (before is State.IDLE and state in _STOPPED):
         return f"{_TELLING[before].ended} {lasted}: "
-    # That it is scaled says that it is no longer held.
+    # A scaling shows that the target is no longer held.
     scaled = record.write == WRITTEN
     return "" if scaled or state is not State.OK else f"no longer {before} after {lasted}: "
 

@@ -1,4 +1,4 @@
-"""Runs the syncs periodically: none is lost, none overlaps itself, and a swap waits for its own."""
+"""Runs the syncs periodically: none is lost, none overlaps itself, and changes wait for them."""
 
 import itertools
 import threading
@@ -20,27 +20,27 @@ from autoscaler.sync.slots import Slot
 from autoscaler.telemetry.metrics import Instruments
 
 _MOST_SYNCS_AT_ONCE = 512
-"""Threads are started when they are needed; above this number of slots a sync waits for one."""
+"""Threads are started when needed; with more slots than this a sync waits for a thread."""
 
 HANGS_AFTER_SECONDS = 40.0
-"""A swap waits no longer for a sync that began so long ago; none takes more than 30 s."""
+"""A swap does not wait for a sync that began longer ago; none takes more than 30 s."""
 
 _STOP_CHECK_SECONDS = 0.2
 
 
 _MOST_OF_PERIOD = 0.9
-"""The part of its period that a sync may take; the next one is left out while it runs."""
+"""The part of its period that a sync may take; while it runs the next one is omitted."""
 
 SyncCall = Callable[[Slot, Sequence[Target], float, float | None], None]
 """Syncs targets of a slot within a number of seconds; with the due time of the slot, if any."""
 
 
 class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
-    """At the first time, then at ``offset`` seconds into each of the periods since ``origin``."""
+    """A trigger: a first time, then ``offset`` seconds into each period since ``origin``."""
 
     def __init__(self, first: datetime, origin: datetime, period: float, offset: float) -> None:
         self.due = first
-        """The time that was due last."""
+        """The last due time."""
         self._first = first
         self._grid = origin + timedelta(seconds=offset)
         self._period = timedelta(seconds=period)
@@ -50,7 +50,7 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         self._grid += timedelta(seconds=seconds)
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """Return when it is due after a time; whole periods that have passed are skipped."""
+        """Return the next due time after a time; whole periods that have passed are skipped."""
         if previous is None:
             return self._first
         self.due = previous
@@ -60,14 +60,14 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
 
 
 class HangingSyncError(Exception):
-    """A swap cannot take place, since a sync does not end."""
+    """A swap is impossible, since a sync does not end."""
 
 
 class SyncSchedule:
-    """Syncs slots, each at once and then periodically, also after a sync that failed.
+    """Syncs slots, each at once and then periodically, also after a failed sync.
 
-    The later ones come `Slot.offset` seconds into each period; between the first two lie half a
-    period to one and a half.  One that is due while the one before still runs is left out, which is
+    The later syncs are `Slot.offset` seconds into each period; the first two are half a period to
+    one and a half apart. A sync that is due while the previous one still runs is omitted, which is
     logged and counted.
     """
 
@@ -87,9 +87,9 @@ class SyncSchedule:
         self._cadences: dict[str, Cadence] = {}
         self._state = threading.Condition()
         self._running: dict[str, float] = {}
-        """By the name of a slot, when its sync began that runs now."""
+        """By the name of a slot: when its running sync began."""
         self._held_up: AbstractSet[str] = frozenset()
-        """Slots whose syncs do not begin before the swap under way has ended."""
+        """Slots whose syncs do not begin before the current swap has ended."""
         self._origin = _now()
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
         self._moved = self._steps.total(clock.wall(), clock.steady())
@@ -106,7 +106,7 @@ class SyncSchedule:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Begin no other sync, and wait for those that run."""
+        """Begin no other sync, and wait for running ones."""
         self._stop.set()
         self._scheduler.shutdown(wait=True)
 
@@ -117,13 +117,13 @@ class SyncSchedule:
         *,
         at_once: bool = True,
     ) -> None:
-        """Replace the slots while no sync runs of a target that is changed or removed.
+        """Replace the slots while no sync runs of a changed or removed target.
 
-        The others continue, unless all change ``at_once``.  ``meanwhile`` is called when none
-        of the former runs, and none begins until it has returned.  A slot of the same period and
-        offset as before is due when the old one was, any other at once.  The present slots stay if
-        ``meanwhile`` raises, and with HangingSyncError where a sync does not end in time or
-        ``stop`` is set; at once where one has run for too long already.
+        The others continue, unless all change ``at_once``. ``meanwhile`` is called when none of the
+        former runs, and none begins until it has returned. A slot of the same period and offset as
+        before keeps its due time, any other is due at once. The present slots stay if ``meanwhile``
+        raises, and with HangingSyncError if a sync does not end in time or ``stop`` is set;
+        immediately if one has already run too long.
         """
         new = {slot.name: slot for slot in slots}
         try:
@@ -150,16 +150,16 @@ class SyncSchedule:
             self._state.wait(_STOP_CHECK_SECONDS)
 
     def run_part(self, wanted: Callable[[str], bool]) -> None:
-        """Sync those targets once now, by their keys, or once no sync of their slot runs.
+        """Sync these targets, by key, once now, or when no sync of their slot runs.
 
-        All are due when they were.  If the next one comes first, nothing is out of turn.
+        Due times stay. If the next sync comes first, no additional one is needed.
         """
         for name, slot in self._slots.items():
             if any(wanted(target.key) for target in slot.targets):
                 self._scheduler.add_job(self._run_part, args=(name, wanted))
 
     def follow_clock(self) -> None:
-        """Move the due times with a clock that was set; if it was set ahead, all is due at once.
+        """Move the due times with a clock that was set; if set ahead, everything is due at once.
 
         Call it once a second.
         """
@@ -211,7 +211,7 @@ class SyncSchedule:
 
     @contextmanager
     def _turn_of(self, name: str) -> Iterator[Slot | None]:
-        """Wait for swaps, and for what runs of a slot's targets; None if it is to run no more."""
+        """Wait for swaps, and for running syncs of a slot's targets; None if it was replaced."""
         with self._state:
             self._state.wait_for(lambda: name not in {*self._held_up, *self._running})
             # It may have been submitted before a swap.

@@ -50,19 +50,19 @@ SYNCED_WITHIN_SECONDS = 10.0
 """How long the first sync waits for the watches, in seconds; uncached objects are read."""
 
 LONGEST_SYNC_SECONDS = 30.0
-"""A sync takes no longer, however long its period: what it read would be outdated."""
+"""The longest sync in seconds, however long its period: its data would be outdated."""
 
 _POLL_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 
 
 def serve(config: Config, *, shadow: bool = False, shard: int | None = None) -> None:
-    """Sync the configuration's targets until SIGTERM or SIGINT; SIGHUP reads it again.
+    """Sync the configuration's targets until SIGTERM or SIGINT; SIGHUP reloads it.
 
-    With ``shadow`` all of them are in shadow; of ``shards`` this process has the number ``shard``.
-    A write that has begun is finished before this returns.  Raises ConfigError where the number is
-    needed and missing, ConnectError without a usable way to a cluster, ListenError where an address
-    cannot be listened on.  For the main thread.
+    With ``shadow`` all of them are in shadow; ``shard`` is this process' number of ``shards``. A
+    write that has begun is finished before this returns. Raises ConfigError if the number is needed
+    and missing, ConnectError if no cluster can be reached, ListenError if an address cannot be
+    used. For the main thread.
     """
     source = FileSource(config.path, config.sources, shadow=shadow, shard=shard)
     config, signals = source.own(config), Signals()
@@ -78,7 +78,7 @@ def serve(config: Config, *, shadow: bool = False, shard: int | None = None) -> 
 def _has_turn(
     config: Config, announcements: Announcements, stop: threading.Event, stack: ExitStack
 ) -> bool:
-    """Wait until no other daemon is at work with the state directory; False if it is to stop."""
+    """Wait until no other daemon uses the state directory; False if the daemon must stop."""
     directory = config.state_directory
     if directory is None or config.leader_election.enabled:
         return True
@@ -89,7 +89,7 @@ def _has_turn(
 
 
 class Telemetry:
-    """The log, the metrics, the health, and what reports to them; the HTTP listener answers."""
+    """The log, the metrics, the health, and their reporters; the HTTP listener answers."""
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
         self.health = Health()
@@ -151,10 +151,10 @@ class MainLoop:
         telemetry.site.views = self._views(recording.reader)
 
     def _connected(self) -> Connections:
-        """Open the connections; another Lease waits for a restart."""
+        """Open the connections; a changed Lease waits for a restart."""
         stop, announcements = self.signals.stop, self.telemetry.announcements
         election = self.config.leader_election
-        # The one name of this process in the Leases of all clusters.
+        # The unique identity of this process in the Leases of all clusters.
         process = unique(election.identity or socket.gethostname())
         connect = partial(ConnectedCluster, election, process, stop, announcements)
         return Connections(self.config, connect, stop, announcements)
@@ -199,7 +199,7 @@ class MainLoop:
         return frozenset(name for name, cluster in self._clusters.items() if cluster.gate.leading())
 
     def _leaders(self) -> list[ClusterLeader]:
-        """Return who leads each cluster, in the order of the configuration."""
+        """Return the leader of each cluster, in the order of the configuration."""
         clusters = self._clusters
         return [
             clusters[name].gate.leader(name)
@@ -209,11 +209,11 @@ class MainLoop:
         ]
 
     def run(self) -> None:
-        """Sync until a signal says stop."""
+        """Sync until a signal to stop."""
         announcements, stop = self.telemetry.announcements, self.signals.stop
         led_before = self._led()
         threading.Thread(target=self._attend, name="attend", daemon=True).start()
-        # The files may have changed since they were read: the daemon may have waited for its turn.
+        # The files may have changed since they were read: the daemon may have waited as a standby.
         if not self._reloads():
             self._swap(self.config, self.connections)
             self._ask_rights(self.config)
@@ -237,7 +237,7 @@ class MainLoop:
         self.telemetry.notifier.stopping()
 
     def _attend(self) -> None:
-        """Note each second that the process runs, also while a reload holds the main thread up."""
+        """Note each second that the process runs, also while a reload blocks the main thread."""
         while not self.signals.stop.wait(_POLL_SECONDS):
             try:
                 for cluster in self._clusters.values():
@@ -282,7 +282,7 @@ class MainLoop:
             self.telemetry.announcements.fault(error)
 
     def _ask_rights(self, config: Config) -> None:
-        """Ask on a thread which rights are lacked, unless the last questions are still asked."""
+        """Ask on a thread which rights are missing, unless the last questions are still pending."""
         announcements = self.telemetry.announcements
 
         def ask() -> None:
@@ -300,7 +300,7 @@ class MainLoop:
             self._rights_asked.start()
 
     def _apply(self, config: Config, slots: Sequence[Slot], connections: Connections) -> None:
-        """Switch to a configuration while no sync runs of a target that is changed or removed."""
+        """Switch to a configuration while no sync runs of a changed or removed target."""
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
             cluster.set_targets(targets)
@@ -362,7 +362,7 @@ def _writes_per_second(config: Config) -> dict[str, float]:
 
 
 def _tune_garbage_collection() -> None:
-    """Free what a reload replaced, and collect rarely: with many targets that costs a sync."""
+    """Free what a reload replaced, and rarely collect garbage, which delays large syncs."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The service manager: signals from it, and messages to it, as of sd_notify(3)."""
+"""The service manager: its signals, and messages to it as of sd_notify(3)."""
 
 import os
 import signal
@@ -19,19 +19,19 @@ _SEND_SECONDS = 1.0
 class Signals:
     """SIGTERM and SIGINT set ``stop``, SIGHUP requests a reload.
 
-    Handlers may interrupt the main thread anywhere, also where it holds the lock of ``stop``:
-    they only set a flag, and put an item into a queue, which is safe there.
+    Handlers may interrupt the main thread anywhere, also where it holds the lock of ``stop``: they
+    only set a flag, and put an item into a queue, which is safe there.
     """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.received: str | None = None
-        """The name of the first signal that said stop."""
+        """The name of the first signal to stop."""
         self._stops: SimpleQueue[None] = SimpleQueue()
         self._reload = False
 
     def listen(self) -> None:
-        """Handle signals from now on.  Must be called on the main thread, which alone gets them."""
+        """Handle signals from now on. Must be called on the main thread, which receives them."""
         threading.Thread(target=self._wait_for_stop, name="signals", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
@@ -59,7 +59,7 @@ class Notifier:
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self.watchdog_seconds = _watchdog_seconds(environment)
-        """After how many seconds without `watchdog` systemd kills the daemon; None for never."""
+        """The seconds without `watchdog` after which systemd kills the daemon; None for never."""
         name = environment.get("NOTIFY_SOCKET", "")
         # A name that begins with "@" is in the abstract namespace, where it begins with NUL.
         self._address = "\0" + name[1:] if name.startswith("@") else name
@@ -69,12 +69,12 @@ class Notifier:
             self._socket.settimeout(_SEND_SECONDS)
 
     def ready(self, status: str) -> None:
-        """Report that the daemon runs: after its start, and after each reload, good or bad."""
+        """Report readiness: after the start, and after each reload, successful or not."""
         self._send("READY=1", _status(status))
 
     def reloading(self) -> None:
         """Report that a reload begins; `ready` reports its end."""
-        # Type=notify-reload wants the time too, to tell this reload from an earlier one.
+        # Type=notify-reload also needs the time, to distinguish reloads.
         microseconds = int(clock.monotonic() * 1e6)
         self._send("RELOADING=1", f"MONOTONIC_USEC={microseconds}", _status("reloading"))
 

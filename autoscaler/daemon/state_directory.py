@@ -1,7 +1,7 @@
-"""What the daemon does with its state directory.
+"""The daemon's use of its state directory.
 
-It waits until no other daemon uses it, continues with its histories, keeps
-them for the next start, and looks for requests of `autoscaler resume --breaker`.
+It waits until no other daemon uses it, continues with its histories, stores them for the next
+start, and looks for requests of `autoscaler resume --breaker`.
 """
 
 import math
@@ -26,17 +26,17 @@ from autoscaler.transport.deadline import Deadline, DeadlineExceededError
 
 _TRY_SECONDS = 0.5
 _DISK_SECONDS = 20.0
-"""How long a disk is waited for, as the store waits for it at the start."""
+"""The time limit for a disk at the start, the same as the store's."""
 _LOOK_SECONDS = 1.0
 
 
 def await_turn(
     directory: Path, stop: threading.Event, waits: Callable[[str], None], stack: ExitStack
 ) -> bool:
-    """Wait until no other daemon is at work with a directory; return False if ``stop`` comes first.
+    """Wait until no other daemon uses a directory; return False if ``stop`` comes first.
 
-    It is this process' until the ``stack`` closes.  ``waits`` is called with who has it, at each
-    try.  Where nothing can be locked in time nobody is waited for: the store says what is wrong.
+    It belongs to this process until the ``stack`` closes. ``waits`` receives the holder at each
+    try. If it cannot be locked in time for another reason, this returns: the store reports that.
     """
     turn = Deadline(1, name="turn")
     while not stop.is_set():
@@ -62,13 +62,13 @@ class Memory:
     steps: clock.Steps = field(default_factory=lambda: clock.Steps(clock.wall(), clock.steady()))
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     decided: Mapping[str, float] = field(default_factory=dict)
-    """When, by `clock.steady`, a target was decided about last, where that is known."""
+    """By target: its last decision by `clock.steady`, if known."""
 
 
 def open_memory(
     config: Config, announcements: Announcements, metrics: Metrics, stack: ExitStack
 ) -> Memory:
-    """Open the state directory until ``stack`` closes it; forget what is no longer configured."""
+    """Open the state directory until ``stack`` closes it; forget all other targets."""
     if config.state_directory is None:
         return Memory(NoHistoryStore())
     store = SqliteHistoryStore(config.state_directory, announcements.state)
@@ -96,7 +96,7 @@ def look_for_releases(
     release: Callable[[str | None], object],
     refused: Callable[[str], None],
 ) -> None:
-    """Look for requests until ``stop``, on a thread of its own: a disk may hang."""
+    """Look for requests until ``stop``, on a separate thread, since a disk may hang."""
 
     def look() -> None:
         while not stop.wait(_LOOK_SECONDS):

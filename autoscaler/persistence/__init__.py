@@ -1,1 +1,1 @@
-"""What is kept in SQLite: the state of targets, and the record of decisions."""
+"""Storage in SQLite: the state of targets, and the record of decisions."""

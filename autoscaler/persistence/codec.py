@@ -1,9 +1,9 @@
 """Data of the core as JSON, by the names of its fields: in the state, the record and `/histories`.
 
-A field with its default is left out, and has it when it is missing; where it may hold one of
-several classes, the key `type` says which (`_TYPES`).  Fields that are not known, and values of
-other types, are refused.  A file that older versions would misunderstand gets another version: see
-the schemas of `persistence` and `rendering.history_lines`.
+A field with its default is omitted, and a missing field has its default; where a value may have one
+of several classes, the key `type` names it (`_TYPES`). Unknown fields and values of other types are
+refused. A file that older versions would misread gets a new version: see the schemas of
+`persistence` and `rendering.history_lines`.
 """
 
 import json
@@ -72,7 +72,7 @@ def dumps(value: object) -> str:
 
 
 def plain(value: object) -> Any:
-    """Return what `dumps` writes, to be part of a larger document."""
+    """Return the data that `dumps` writes, as a part of a larger document."""
     return _converter.unstructure(value)
 
 
@@ -86,10 +86,10 @@ def loads(kind: type[T], text: str | bytes) -> T:
 
 
 def reader_of(kind: type[T], past: tuple[float, float] | None = None) -> Callable[[object], T]:
-    """Return what makes a value from what `plain` gave; it raises UnreadableError.
+    """Return a function that makes a value from the result of `plain`; it raises UnreadableError.
 
-    With ``past`` instants are finite, and those that have passed (`UnixTime.PAST`) lie within it,
-    in Unix seconds.
+    With ``past`` instants must be finite, and past ones (`UnixTime.PAST`) must be within it, in
+    Unix seconds.
     """
     converter = _converter if past is None else _made(past)
     read: Hook = converter.get_structure_hook(kind)
@@ -107,7 +107,7 @@ def reader_of(kind: type[T], past: tuple[float, float] | None = None) -> Callabl
 
 
 def is_same(value: object, other: object) -> bool:
-    """Return whether two values are the same; NaN is the same as NaN."""
+    """Return whether two values are equal; NaN equals NaN."""
     return dumps(value) == dumps(other)
 
 
@@ -158,7 +158,7 @@ def _wrong(value: object, right: str) -> ValueError:
 
 
 def _exactly(kind: type, bounds: tuple[float, float] | None = None) -> Hook:
-    """Return what reads a value of just this type, within bounds, both included, if there are."""
+    """Return a reader for values of exactly this type, within inclusive bounds, if any."""
     kinds = {int, float} if kind is float else {kind}
     right = _WORDS[kind] if bounds is None else f"{_WORDS[kind]} from {bounds[0]} to {bounds[1]}"
 
@@ -224,7 +224,7 @@ def _is_choice(kind: Any) -> bool:
 
 
 def _plain_choice(kind: Any) -> Any:
-    """Return the choice that is not a dataclass; JSON could not distinguish two."""
+    """Return the only type that is not a dataclass; JSON could not distinguish two."""
     return next((part for part in _choices(kind) if part not in _TYPES), NoneType)
 
 

@@ -23,20 +23,20 @@ File = TypeVar("File", bound="DatabaseFile")
 Result = TypeVar("Result")
 
 _OLDEST_SQLITE = (3, 37)
-"""The first that knows strict tables; an older one takes a good file for a damaged one."""
+"""The first version with strict tables; an older one would report a good file as damaged."""
 
 _BUSY_SECONDS = 10.0
-"""How long a statement waits for another program that has locked the file."""
+"""How long a statement waits for another program's lock on the file, in seconds."""
 
 _MOST_BYTES_OF_A_ROW = 16 * 2**20
-"""Of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
+"""The longest row or text in bytes; 10,000 targets that are dropped at once need 60 kB."""
 
 _PARTS = ("", "-wal", "-shm", "-journal")
-"""The files that SQLite keeps next to a database are part of it."""
+"""The suffixes of the files that SQLite keeps next to a database."""
 
 
 class MalformedError(Exception):
-    """A database holds what this program never writes; the message says what."""
+    """A database contains data that this program never writes; the message says what."""
 
 
 UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
@@ -52,11 +52,10 @@ NAME_CLUSTER = """
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A file in a state directory: its name, its lock, its tables, the pragmas of who writes it.
+    """A file in a state directory: its name, lock, tables, and the pragmas of its writer.
 
-    ``version`` is another whenever the tables change, or what is in them so that another version
-    would misunderstand it: a file of an older version is set aside.
-    With ``keeps_one`` only the last file that was set aside is kept.
+    ``version`` changes with the tables, and with their content if another version would misread it:
+    a file of an older version is set aside. With ``keeps_one`` only the last such file is kept.
     """
 
     name: str
@@ -81,7 +80,7 @@ class DatabaseFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write all or nothing; raises UnusableError, OSError or sqlite3.Error."""
+        """Write everything or nothing; raises UnusableError, OSError or sqlite3.Error."""
         if _identity(self.path) != self.identity:
             raise UnusableError(f"{self.path} was replaced while it was in use")
         self.connection.execute("BEGIN IMMEDIATE")
@@ -101,11 +100,11 @@ def open_to_write(
     on_set_aside: Callable[[str], None],
     damage: str = "",
 ) -> tuple[DatabaseFile, Content]:
-    """Open a file, or create it, and read what is needed of it.
+    """Open a file, or create it, and read what is needed from it.
 
-    One that cannot be read, or whose ``damage`` was met while it was written, is renamed after the
-    Unix time ``now``, and a new one started; ``on_set_aside`` gets the reason ("could not be read
-    ..."). Raises UnusableError, also for a newer version, OSError or sqlite3.Error.
+    A file that is unreadable, or in which ``damage`` was found while writing, is renamed after the
+    Unix time ``now``, and a new one is created; ``on_set_aside`` receives the reason ("could not be
+    read ..."). Raises UnusableError, also for a newer version, OSError or sqlite3.Error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
@@ -114,7 +113,7 @@ def open_to_write(
         held.callback(os.close, lock(directory, schema.lock))
         _refuse_special_files(path)
         if path.exists():
-            # Any other fault is reported when it is opened next.
+            # Any other fault is reported at the next opening.
             with suppress(sqlite3.DatabaseError), closing(_read_only(path)) as connection:
                 _refuse_newer(path, connection, schema)
         try:
@@ -151,7 +150,7 @@ def set_aside(path: Path, now: float) -> Path:
 def _open(
     path: Path, schema: Schema, read: Callable[[sqlite3.Connection], Content]
 ) -> tuple[sqlite3.Connection, Content]:
-    with suppress(OSError):  # SQLite would use the umask; what else is wrong it reports
+    with suppress(OSError):  # SQLite would use the umask; SQLite reports all other errors.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
@@ -182,7 +181,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
-    """Open an existing file; with ``alone``, if nobody writes it, no other file is created."""
+    """Open an existing file; with ``alone`` (no writer) no other file is created."""
     _refuse_special_files(path)
     mode = "mode=ro&immutable=1" if alone else "mode=ro"
     uri = f"{path.absolute().as_uri()}?{mode}"
@@ -193,10 +192,10 @@ def _read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def opened_to_read(path: Path, schema: Schema) -> Iterator[sqlite3.Connection]:
-    """Open a file, also while it is written, to read it as it is at one moment; changes nothing.
+    """Open a file for reading, also during writes, as it is at one moment; changes nothing.
 
-    Raises FileNotFoundError or NotADirectoryError if it is missing, and UnusableError for any
-    other failure, also of what is done with the connection.
+    Raises FileNotFoundError or NotADirectoryError if it is missing, and UnusableError for other
+    errors, also of later statements.
     """
     try:
         path.stat()
@@ -216,7 +215,7 @@ def opened_to_read(path: Path, schema: Schema) -> Iterator[sqlite3.Connection]:
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Let a database neither call functions nor hold larger rows than we write."""
+    """Forbid a database to call functions, or to have larger rows than this program writes."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES_OF_A_ROW)
 
@@ -225,12 +224,12 @@ def _distrust(connection: sqlite3.Connection) -> None:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Return the version of a database; 0 of one that is new."""
+    """Return the version of a database; 0 of a new one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    """Raise MalformedError unless there are just the tables of the schema, or none yet."""
+    """Raise MalformedError unless the file has exactly the tables of the schema, or none yet."""
     version = version_of(connection)
     if version not in {0, schema.version}:
         raise MalformedError(
@@ -243,7 +242,7 @@ def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
 
 
 def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
-    """Return the type, name and text of all that was created, however that is spaced."""
+    """Return type, name and normalized SQL of everything in the database."""
     query = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
     rows = connection.execute(query)
     return frozenset((kind, name, "".join(sql.split())) for kind, name, sql in rows)
@@ -257,8 +256,8 @@ def _expected(schema: Schema) -> frozenset[tuple[str, str, str]]:
 
 
 def _refuse_special_files(path: Path) -> None:
-    """Raise NoFileError for a pipe, a socket or a device where SQLite would open a file."""
-    place = os.path.realpath(path)  # SQLite also keeps its files in this folder
+    """Raise NoFileError for a pipe, a socket or a device in place of a file."""
+    place = os.path.realpath(path)  # SQLite also keeps its other files in this folder.
     for end in _PARTS:
         file = Path(place + end)
         with suppress(FileNotFoundError):
@@ -275,12 +274,12 @@ def _refuse_newer(path: Path, connection: sqlite3.Connection, schema: Schema) ->
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether a file is damaged, no database, or has other tables: not just out of reach."""
+    """Return whether a file is damaged, not a database, or has other tables."""
     return is_malformed(error) or _code(error) in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG}
 
 
 def is_malformed(error: sqlite3.Error) -> bool:
-    """Return whether the file is not a database: opening it again does not help."""
+    """Return whether the file is not a database, so that opening it again does not help."""
     return _code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -293,12 +292,12 @@ def _code(error: sqlite3.Error) -> int:
 
 
 class SqliteWorker(Generic[File]):
-    """Does the work with one file, which belongs to the thread ``name`` that runs ``run``.
+    """Works with one file, which belongs to the thread ``name`` that runs ``run``.
 
-    After an error the file is closed, and opened again by work that comes ``pause`` seconds later.
-    ``open_file`` is called with what SQLite said of a page that it could not read, if it did.
-    ``on_state`` is called with whether the file can be written and a sentence, at the start and
-    whenever that changes.
+    After an error the file is closed, and opened again by work that comes at least ``pause``
+    seconds later. ``open_file`` receives SQLite's message about an unreadable page, if there was
+    one. ``on_state`` receives whether the file can be written and a sentence, at the start and at
+    each change.
     """
 
     def __init__(
@@ -313,7 +312,7 @@ class SqliteWorker(Generic[File]):
     ) -> None:
         self.path = path
         self.errors = 0
-        """How often the file failed or did not answer in time, so far."""
+        """How often the file failed or did not answer in time."""
         self._open_file = open_file
         self._on_state = on_state
         self._pause = pause
@@ -330,7 +329,7 @@ class SqliteWorker(Generic[File]):
         self._thread.start()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end of the thread; return whether it has come."""
+        """Wait for the end of the thread; return whether it has ended."""
         if self._thread.is_alive():
             self._thread.join(seconds)
         return not self._thread.is_alive()
@@ -339,7 +338,7 @@ class SqliteWorker(Generic[File]):
 
     @property
     def rests(self) -> bool:
-        """Whether the file is left alone for a while, after an error."""
+        """Whether the file is not used for a while, after an error."""
         return self._file is None and self._monotonic() < self._retry_at
 
     @property
@@ -352,7 +351,7 @@ class SqliteWorker(Generic[File]):
         return self._file
 
     def attempt(self, work: Callable[[], Result]) -> tuple[Result | None, str]:
-        """Do some work with the file; after an error close it, and return why as a sentence."""
+        """Run work on the file; after an error close it, and return the reason as a sentence."""
         try:
             return work(), ""
         except (UnusableError, OSError, sqlite3.Error) as error:
@@ -365,7 +364,7 @@ class SqliteWorker(Generic[File]):
         return None, sentence
 
     def close_file(self) -> None:
-        """Close the file, and leave it alone for the pause."""
+        """Close the file, and do not use it for the pause."""
         self._retry_at = self._monotonic() + self._pause
         file, self._file = self._file, None
         if file is not None:
@@ -375,7 +374,7 @@ class SqliteWorker(Generic[File]):
     # -- state; for any thread -------------------------------------------------------------------
 
     def report(self, *, ok: bool, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
-        """Report the state, and count an error, if it is ``still`` current after other reports."""
+        """Report the state, and count an error, if it is ``still`` valid after other reports."""
         with self._lock:
             if not still():
                 return

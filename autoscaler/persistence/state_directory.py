@@ -14,7 +14,7 @@ from autoscaler.file_contents import NoFileError, refuse_other_than_file
 DATABASE = "autoscaler.db"
 LOCK = "autoscaler.lock"
 DAEMON_LOCK = "daemon.lock"
-"""Held for the life of a daemon: the locks of state and record are given up after an error."""
+"""Held for the life of a daemon: the locks of state and record are released after an error."""
 RECORD = "record.db"
 RECORD_LOCK = "record.lock"
 RELEASE = "autoscaler.release"
@@ -28,11 +28,11 @@ _PRIVATE_DIRECTORY = 0o700
 
 
 class UnusableError(Exception):
-    """Nothing can be kept in a directory for now; the message is for the operator."""
+    """A directory cannot be used for now; the message is for the operator."""
 
 
 class HeldError(UnusableError):
-    """Another process has locked a directory: ``holder`` says which, as far as it is known."""
+    """Another process has locked a directory: ``holder`` names it, if known."""
 
     def __init__(self, message: str, holder: str) -> None:
         super().__init__(message)
@@ -50,14 +50,14 @@ def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
 
 
 def lock(directory: Path, name: str = LOCK) -> int:
-    """Create the directory if it is missing, lock it for this process, and close it to other users.
+    """Create the directory if needed, lock it for this process, and remove others' access.
 
-    ``name`` is the file of the lock, which says who has it.  Closing the descriptor, or the end of
-    the process, unlocks it.  Raises HeldError where another process has it, else UnusableError.
+    ``name`` is the lock's file, which names the holder. Closing the descriptor, or the end of the
+    process, unlocks it. Raises HeldError if another process has it, else UnusableError.
     """
     try:
         directory.mkdir(_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        # Not through a link: the file is emptied.
+        # Do not follow a link, since the file is emptied.
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
         descriptor = os.open(directory / name, flags, PRIVATE)
     except OSError as error:
@@ -75,7 +75,7 @@ def lock(directory: Path, name: str = LOCK) -> int:
             raise HeldError(message, _holder(descriptor)) from error
         except OSError as error:
             raise UnusableError(f"{directory} cannot be locked: {error.strerror}") from error
-        with suppress(OSError):  # on a full disk it is locked all the same
+        with suppress(OSError):  # On a full disk it is locked without the text.
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
         _make_private(directory)
@@ -93,7 +93,7 @@ def _holder(descriptor: int) -> str:
 
 
 def _make_private(directory: Path) -> None:
-    """Remove others' rights on our own files, and on the directory if it has nothing else."""
+    """Remove others' access to our files, and to the directory if it contains nothing else."""
     with suppress(OSError):
         files = list(directory.iterdir())
         ours = [file for file in files if file.name.startswith(_OURS)]

@@ -1,4 +1,4 @@
-"""Folders of the system's temporary directory that are removed even if their process was killed."""
+"""Folders in the system's temporary directory that are removed even if their process was killed."""
 
 import fcntl
 import glob
@@ -13,17 +13,18 @@ from pathlib import Path
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Give a folder that is removed in the end; ``prefix`` begins its name.
+    """Create a folder that is removed at the end; ``prefix`` begins its name.
 
-    What a killed process left, the next one with the prefix removes: a file in it tells that it is
-    such a folder, and a lock whether it is used.  Raises OSError if no folder can be made.
+    A folder that a killed process left is removed by the next process with the prefix: a file in it
+    marks such folders, and a lock shows whether it is in use. Raises OSError if no folder can be
+    created.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{glob.escape(prefix)}*"):
         with suppress(OSError):
             _remove_if_left(left)
     made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
     with made as name, hold_folder(Path(name)):
-        # Once it is locked: from now on others may look at the lock.
+        # After it is locked: from now on others may test the lock.
         Path(name, _mark(Path(name))).touch()
         yield Path(name)
 
@@ -33,7 +34,7 @@ def hold_folder(folder: Path) -> Iterator[int]:
     """Keep a temporary folder from being removed, by a descriptor that children may inherit."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # Where nothing can be locked nobody removes anything either.
+        # Without locks, nobody removes folders either.
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         yield descriptor
@@ -42,7 +43,7 @@ def hold_folder(folder: Path) -> Iterator[int]:
 
 
 def _mark(folder: Path) -> str:
-    """Return the name of the file that no other folder named alike, nor a copy, has."""
+    """Return the name of the marker file, which no other folder with that name nor a copy has."""
     return f".{folder.name}"
 
 

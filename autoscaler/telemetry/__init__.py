@@ -1,1 +1,1 @@
-"""What the daemon knows of itself and its targets at any time: metrics, live states, health."""
+"""The current state of the daemon and its targets: metrics, live states, health."""

@@ -1,4 +1,4 @@
-"""The daemon's health: whether its syncs complete, and whether all that it needs works."""
+"""The daemon's health: whether its syncs complete, and whether its components work."""
 
 import math
 import threading
@@ -17,11 +17,11 @@ PERIODS_ALLOWED = 3
 NOT_ASKED = "there is no target to ask it for"
 _NOT_HEARD_OF = "not heard of yet"
 ANSWERS_COUNT_SECONDS = 60.0
-"""A server that answered within this time is up, whatever failed since, in seconds."""
+"""A server that answered within this time, in seconds, is up despite later failures."""
 
 
 class Component(StrEnum):
-    """A part of the daemon that may be well or not."""
+    """A part of the daemon that may fail."""
 
     CONFIGURATION = "configuration"
     PROMETHEUS = "prometheus"
@@ -35,18 +35,16 @@ class Component(StrEnum):
 
 
 REQUIRED = (Component.CONFIGURATION, Component.PROMETHEUS, Component.KUBERNETES, Component.CACHES)
-"""Without one of these the daemon is not ready; the others only inform.
-
-A named Prometheus server is not one of them: it affects only the targets that query it.
-"""
+"""Without one of these the daemon is not ready; the others only inform. A named Prometheus server
+is not one of them: it affects only the targets that query it."""
 
 
 OF_CLUSTERS = (Component.KUBERNETES, Component.CACHES, Component.LEADERSHIP)
-"""Each named cluster has its own; the daemon is ready while one of several is well."""
+"""Each named cluster has its own; the daemon is ready while one of several works."""
 
 
 def part_of(component: Component, name: str) -> str:
-    """Return the component of a server or a cluster of this name, which may be empty."""
+    """Return the component of a server or a cluster with this name, which may be empty."""
     return f"{component}/{name}" if name else component
 
 
@@ -55,7 +53,7 @@ def _part(name: str) -> str:
 
 
 class SyncsState(NamedTuple):
-    """The syncs of one period: how many, and for how long the latest has not ended, in seconds."""
+    """The syncs of one period: their number, and how long the latest has not ended, in seconds."""
 
     period: float
     syncs: int
@@ -63,7 +61,7 @@ class SyncsState(NamedTuple):
 
 
 class Health:
-    """The states of all components, and when each sync completed last; any thread may call.
+    """The states of all components, and when each sync last completed. Thread-safe.
 
     Messages are sentences for operators, without secrets: the pages show them.
     """
@@ -81,7 +79,7 @@ class Health:
         self._suspended = False
         self._answered: dict[str, float] = {}
         self._away: dict[str, float] = {}
-        """Servers that do not answer, and the start of it (monotonic)."""
+        """Servers that do not answer, and when that began (monotonic)."""
         self._states: dict[str, ComponentState] = {}
         """By a `Component`, or by a named server or cluster (`part_of`)."""
         self.report_unheard()
@@ -104,7 +102,7 @@ class Health:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Do not count the time of the block; a sync that hung before still does afterwards."""
+        """Ignore the time of the block; a sync that hung before still hangs afterwards."""
         begun = self._monotonic()
         with self._lock:
             self._suspended = True
@@ -119,7 +117,7 @@ class Health:
                 }
 
     def stalled(self) -> str | None:
-        """Return the sentence on a sync that hangs; None if none does."""
+        """Return the sentence about a hanging sync; None without one."""
         now = self._monotonic()
         with self._lock:
             waits = [
@@ -134,7 +132,7 @@ class Health:
         return f"a sync that is due every {period:g} s has not ended for {longest:.0f} s{others}"
 
     def syncs(self) -> tuple[SyncsState, ...]:
-        """Return how the syncs of each period stand, the shortest first."""
+        """Return the syncs of each period, the shortest first."""
         now = self._monotonic()
         ages: dict[float, list[float]] = {}
         with self._lock:
@@ -145,7 +143,7 @@ class Health:
     # -- readiness -------------------------------------------------------------------------
 
     def expect_servers(self, servers: AbstractSet[str]) -> None:
-        """Watch these Prometheus servers from now on: by name, those that some target asks."""
+        """Watch these Prometheus servers from now on: the names of those that targets use."""
         with self._lock:
             self._expect(Component.PROMETHEUS, servers | {""})
             if "" not in servers:
@@ -153,13 +151,13 @@ class Health:
                 self._set(Component.PROMETHEUS, ok=True, message=NOT_ASKED)
 
     def expect_clusters(self, clusters: AbstractSet[str]) -> None:
-        """Watch these clusters from now on, by name; the one of a daemon without names is empty."""
+        """Watch these clusters from now on, by name; the only cluster may have an empty name."""
         with self._lock:
             for component in OF_CLUSTERS:
                 self._expect(component, clusters)
 
     def _expect(self, component: Component, names: AbstractSet[str]) -> None:
-        """Forget the parts of a component with other names; nothing is heard yet of new ones."""
+        """Forget the parts of a component with other names; new ones have no state yet."""
         expected = {part_of(component, name) for name in names}
         known = {name for name in self._states if _part(name) == component}
         for gone in known - expected:
@@ -169,7 +167,7 @@ class Health:
             self._set(name, ok=False, message=_NOT_HEARD_OF)
 
     def report_unheard(self) -> None:
-        """Set all required components to not heard of yet."""
+        """Reset all required components to "no state yet"."""
         for name in REQUIRED:
             self.report(name, ok=False, message=_NOT_HEARD_OF)
 
@@ -181,12 +179,12 @@ class Health:
     def request_ended(self, name: str, problem: str | None = None) -> float | None:
         """Note that a server answered, or the ``problem`` if it did not.
 
-        A problem counts once there was no answer for a minute: one failure among others says
-        nothing.  Returns the seconds without an answer when that has just begun or ended.
+        A problem counts once there was no answer for a minute: a single failure means nothing.
+        Returns the seconds without an answer when that has just begun or ended.
         """
         now = self._monotonic()
         with self._lock:
-            if name not in self._states:  # a late answer of a server that no target asks any more
+            if name not in self._states:  # A late answer of a server that no target uses any more.
                 return None
             if problem is None:
                 self._answered[name] = now
@@ -204,7 +202,7 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Whether all required components are well."""
+        """Whether all required components work."""
         with self._lock:
             return all(self._is_well(name) for name in REQUIRED)
 

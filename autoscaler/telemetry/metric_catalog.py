@@ -1,4 +1,4 @@
-"""The metrics of the daemon as a whole: name, type, labels and what each means.
+"""The metrics of the daemon as a whole: name, type, labels and meaning.
 
 `target_text.PER_TARGET` has the metrics per target; docs/reference/metrics.md is compared with
 both.
@@ -24,7 +24,7 @@ _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric.  The name is its samples' name, so a counter's name ends in `_total`."""
+    """One metric, with the name of its samples, so a counter's name ends in `_total`."""
 
     name: str
     kind: MetricKind
@@ -33,7 +33,7 @@ class Family:
     buckets: tuple[float, ...] = ()
     """Upper bounds of a histogram's buckets, in seconds."""
     by_cluster: bool = False
-    """Whether it has the label `cluster` too, before the others, where there are `clusters`."""
+    """Whether it also has the label `cluster`, before the others, if there are `clusters`."""
 
 
 def _family(

@@ -1,4 +1,4 @@
-"""The metrics: counters, values read for a page, and the page itself.
+"""The metrics: counters, values that are read for a page, and the page itself.
 
 The library writes the metrics of the daemon, `target_text` the metrics per target.
 """
@@ -53,15 +53,15 @@ _END = b"# EOF\n"
 
 
 class Instruments:
-    """Counts in its own registry; known series exist at zero, so that a first increase shows.
+    """Counters in a registry; known series exist at zero, so that the first increase is visible.
 
-    With ``clusters`` what is of one has its name as a label; of others nothing is counted.
+    With ``clusters`` the series of a cluster have its name as a label; others are not counted.
     """
 
     def __init__(self, clusters: AbstractSet[str] = frozenset()) -> None:
         self._clusters = clusters
         self._by_cluster = bool(clusters)
-        # A time of creation for each counter doubles their series, and Prometheus needs none.
+        # A creation time for each counter doubles the series, and Prometheus needs none.
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library is half typed
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -96,7 +96,7 @@ class Instruments:
         self.expect_clusters(clusters or {""})
 
     def _new_writes(self) -> Mapping[tuple[type, bool], Counter]:
-        """Return the counters of writes, by what became of them and whether they went up."""
+        """Return the counters of writes, by outcome and direction."""
         writes = self._new(Counter, catalog.WRITES)
         return {
             (kind, up): writes.labels(word, "up" if up else "down")
@@ -105,7 +105,7 @@ class Instruments:
         }
 
     def expect_servers(self, servers: Iterable[str]) -> None:
-        """Have series of these servers; the name of the default one is empty, as in queries."""
+        """Create the series of these servers; the default one has an empty name, as in queries."""
         for server in map(wording.server_label, servers):
             self._prometheus_retries.labels(server)
             for code in ("200", NO_ANSWER):
@@ -116,11 +116,11 @@ class Instruments:
         self._prometheus_requests.labels(wording.server_label(server), code).observe(seconds)
 
     def asked_prometheus_again(self, server: str) -> None:
-        """Count another try of a query."""
+        """Count a retry of a query."""
         self._prometheus_retries.labels(wording.server_label(server)).inc()
 
     def expect_clusters(self, clusters: AbstractSet[str]) -> None:
-        """Have series of these clusters and no others; the one without a name has no label."""
+        """Keep the series of exactly these clusters; the one without a name has no label."""
         gone, self._clusters = self._clusters - clusters, clusters
         of_each = (self._kubernetes_requests, self._kubernetes_retries, self._transitions)
         for metric in (*of_each, *([] if self._leader is None else [self._leader])):
@@ -139,12 +139,12 @@ class Instruments:
             self._labelled(self._kubernetes_requests, cluster, verb, code).observe(seconds)
 
     def asked_kubernetes_again(self, cluster: str) -> None:
-        """Count another try of a call."""
+        """Count a retry of a call."""
         if self._counts(cluster):
             self._labelled(self._kubernetes_retries, cluster).inc()
 
     def _counts(self, cluster: str) -> bool:
-        """Return whether a cluster is counted: late answers of one that is gone are not."""
+        """Return whether a cluster is counted; late answers of a removed one are not."""
         return not self._by_cluster or cluster in self._clusters
 
     def _labelled(self, metric: MetricT, cluster: str, *labels: str) -> MetricT:
@@ -186,20 +186,20 @@ class Instruments:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """What became of the Events so far."""
+    """The outcomes of Events so far."""
 
     written: int = 0
-    """Requests that the API server took."""
+    """Requests that the API server accepted."""
     held_back: int = 0
-    """Events of a reason that an object had too many of; they were counted only."""
+    """Events of a reason that an object had too often; they were only counted."""
     dropped: int = 0
     """Events that were lost: too many at once, refused, or not written before the end."""
 
 
 class Metrics(Collector, Reporter):
-    """All metrics of the daemon, and the page of them, with each target's own if ``per_target``.
+    """All metrics of the daemon and their page, with the metrics of each target if ``per_target``.
 
-    That may be set at any time, as what is called at each page may.
+    It may be set at any time, like the functions that each page calls.
     """
 
     def __init__(
@@ -245,12 +245,12 @@ class Metrics(Collector, Reporter):
     def page(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
         """Return the page's Content-Type and its parts, in the format that a client prefers.
 
-        A large page is never in memory as a whole.  Syncs do not wait for it; another page does, so
-        that several at once do not take all of the processor.
+        A large page is never in memory as a whole. Syncs do not wait for it; another page does, so
+        that several at once do not take the whole processor.
         """
         try:
             encode, content_type = choose_encoder(accept)
-        except TypeError:  # of a version that is not a number
+        except TypeError:  # The version is not a number.
             encode, content_type = choose_encoder("")
         openmetrics = content_type.startswith(_OPENMETRICS)
         return content_type, self._parts(encode, openmetrics=openmetrics)
@@ -266,7 +266,7 @@ class Metrics(Collector, Reporter):
             yield _END
 
     def collect(self) -> Iterable[Metric]:
-        """Yield what is not counted as it happens, but read when a page is made."""
+        """Yield the values that are read when a page is made."""
         record, breakers = self.record(), self.breakers()
         by_server = {wording.server_label(breaker.server): breaker for breaker in breakers}
         tripped = {

@@ -27,10 +27,10 @@ NOT_SYNCED = "none"
 
 @dataclass(slots=True)
 class TargetState:
-    """One target's last sync, without large readings.  Never changed once it is made.
+    """One target's last sync, without large readings. Immutable.
 
-    ``since`` is the first sync of this state, by the clock as it was set when this process began;
-    ``first`` is set if this process has seen no other state of it.
+    ``since`` is the first sync of this state, by the clock at the start of this process; ``first``
+    is set if this process has seen no other state of the target.
     """
 
     result: SyncResult
@@ -44,9 +44,9 @@ class TargetState:
 
 @dataclass(frozen=True, slots=True)
 class TargetLabels:
-    """A target's labels as the page writes them, without the closing brace.
+    """A target's labels as text, without the closing brace.
 
-    Metrics are in the spec's order; types follow them, values are in base units.
+    Metrics are in the spec's order; their types follow, values are in base units.
     """
 
     target: str
@@ -57,7 +57,7 @@ class TargetLabels:
 
 
 class TargetRow(NamedTuple):
-    """What the page writes of one target."""
+    """The values of one target for the page."""
 
     labels: TargetLabels
     decision: Decision
@@ -75,16 +75,16 @@ class TargetFacts(NamedTuple):
     marks: Mark
     since: float | None
     finding: str = ""
-    """What there is where a query found no series; empty where that is not known."""
+    """Which series exist if a query found none; empty if unknown."""
 
     @property
     def in_shadow(self) -> bool:
-        """Whether it is never written, as far as that is known."""
+        """Whether it is never written, if that is known."""
         return self.target.in_shadow or bool(self.marks & (Mark.SHADOW | Mark.CONTROLLED))
 
     @property
     def message(self) -> str:
-        """What was decided and why, and what there is where a query found no series."""
+        """The decision and its reason, and which series exist if a query found none."""
         if self.last is None:
             return NOT_SYNCED_YET
         said = verdict(self.last)
@@ -92,7 +92,7 @@ class TargetFacts(NamedTuple):
 
 
 class TargetStates:
-    """The last state of each target; neither syncs that note them nor pages wait for the other."""
+    """The last state of each target; neither syncs nor pages wait for the other."""
 
     def __init__(self) -> None:
         self._targets: dict[str, Target] = {}
@@ -103,17 +103,17 @@ class TargetStates:
         """The states of targets whose metrics were changed, until their next sync."""
         self._findings: dict[str, str] = {}
         self._recorded: dict[str, LastState] = {}
-        """The recorded states of targets before this process, until they are used."""
+        """The recorded states of targets from before this process, until they are used."""
         self._clock_set = 0.0
         self._versions = count()
         self.version = next(self._versions)
-        """Another one whenever something has changed; to be read before what is shown."""
+        """Changes with any state; must be read before the states that it describes."""
 
     def set_targets(self, targets: Sequence[Target]) -> None:
         """Keep the states of these targets, and forget all others.
 
-        No sync may run of one that is changed or removed.  A target with other metrics has no state
-        until its next sync: the old proposals are not theirs.  The same state then continues.
+        No changed or removed target may be in a sync. A target with other metrics has no state
+        until its next sync, since the old proposals are not theirs. The same state then continues.
         """
         labels = {target.key: _labels(target) for target in targets}
         known = {
@@ -129,16 +129,16 @@ class TargetStates:
         self.version = next(self._versions)
 
     def find(self, key: str, finding: str) -> None:
-        """Note what there is where a query of a target found no series; empty for no more."""
+        """Note which series exist if a query of a target found none; empty when it is over."""
         self._findings[key] = finding
         self.version = next(self._versions)
 
     def resume(self, standings: Mapping[str, LastState]) -> None:
-        """Continue with the recorded states at the next sync of each target."""
+        """Resume the recorded states at the next sync of each target."""
         self._recorded = dict(standings)
 
     def note(self, result: SyncResult) -> None:
-        """Keep a target's result.  It is quick, since each sync does it for every target."""
+        """Keep a target's result. It is fast, since each sync calls it for every target."""
         decision, key = result.decision, result.target.key
         before = self._states.get(key)
         if decision.outcome is Outcome.BLOCKED or type(result.write) is WriteFailure:
@@ -165,11 +165,11 @@ class TargetStates:
         self.version = next(self._versions)
 
     def known(self) -> list[TargetFacts]:
-        """Return what is known of each target, in the order of the configuration."""
+        """Return the facts of each target, in the order of the configuration."""
         return [self._known(target) for target in self._targets.values()]
 
     def known_of(self, key: str) -> TargetFacts | None:
-        """Return what is known of one target; None if there is no such target."""
+        """Return the facts of one target; None if there is no such target."""
         target = self._targets.get(key)
         return None if target is None else self._known(target)
 
@@ -181,7 +181,7 @@ class TargetStates:
         return TargetFacts(target, state.result, state.state, state.marks, since, finding)
 
     def rows(self) -> list[TargetRow]:
-        """Return what there is to show; a target that was not synced yet is left out."""
+        """Return the rows of all targets that have been synced."""
         labels, states = self._labels, self._states.copy()
         return [
             TargetRow(
@@ -206,7 +206,7 @@ class TargetStates:
 
 
 def _to_keep(result: SyncResult) -> SyncResult:
-    """Return a result without what may be large; most have nothing of that kind."""
+    """Return a result without its large parts; most results have no large part."""
     decision = result.decision
     for metric in decision.metrics:
         if not _is_small(metric.reading):
@@ -230,7 +230,7 @@ def _reduced(metric: MetricResult) -> MetricResult:
         and len(groups.unready) + len(groups.missing) + len(groups.ignored) > _MOST
     ):
         outcome = replace(outcome, groups=None)
-    # dataclasses.replace takes twice as long, and this is done for every such target at every sync.
+    # dataclasses.replace takes twice as long, and every sync calls this for every such target.
     return MetricResult(
         metric.metric,
         metric.name,
@@ -256,7 +256,7 @@ def _labels(target: Target) -> TargetLabels:
         name, kind = wording.metric_name(metric), metric.type
         seen[kind + name] += 1
         if seen[kind + name] > 1:
-            # The same metric may be held to several targets; series must differ.
+            # One metric may have several target values; series must differ.
             name = f"{name} #{seen[kind + name]}"
         metrics.append(f'{head},metric_name="{escaped(name)}",type="{kind}"')
     targets = [wording.target_number(metric) for metric in target.spec.metrics]
@@ -270,5 +270,5 @@ def _labels(target: Target) -> TargetLabels:
 
 
 def escaped(value: str) -> str:
-    """Write a label's value as the text formats want it."""
+    """Escape a label's value for the text formats."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,7 +1,7 @@
-"""The metrics of each target: what they mean, and their lines.
+"""The metrics of each target: their meaning, and their lines.
 
-With 10,000 targets these are some 190,000, for which prometheus-client takes seconds: it sorts and
-escapes the labels of each again.  Label texts that are made once take a fifth of a second.
+10,000 targets have some 190,000 lines, for which prometheus-client takes seconds: it sorts and
+escapes the labels of each line again. With cached label texts it takes a fifth of a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,10 +15,10 @@ from autoscaler.telemetry.metric_catalog import Family, MetricKind
 from autoscaler.telemetry.target_states import TargetRow
 
 _Samples = Callable[[Sequence[TargetRow]], Iterable[tuple[str, float]]]
-"""Gives the labels of each sample, without the closing brace, and its value."""
+"""Yields the labels of each sample, without the closing brace, and its value."""
 
 PER_TARGET: dict[Family, _Samples] = {}
-"""What gives each metric, in the order of the page; left out with `perTargetMetrics: false`."""
+"""The functions of all metrics, in the page's order; omitted by `perTargetMetrics: false`."""
 _ACTIVE = {Activity.ACTIVE: 1, Activity.INACTIVE: 0}
 _LIMITED, _CONTESTED = int(Mark.LIMITED), int(Mark.CONTESTED)
 
@@ -44,7 +44,7 @@ def _head(family: Family, *, openmetrics: bool) -> str:
 def _family(
     name: str, meaning: str, *labels: str, kind: MetricKind = MetricKind.GAUGE
 ) -> Callable[[_Samples], _Samples]:
-    """Return what adds a metric that gives its samples itself."""
+    """Return a decorator that adds a metric whose function yields its samples."""
 
     def add(samples: _Samples) -> _Samples:
         family = Family(f"autoscaler_target_{name}", kind, meaning, ("target", *labels))
@@ -60,7 +60,7 @@ def _number(
     number_of: Callable[[TargetRow], float | None],
     kind: MetricKind = MetricKind.GAUGE,
 ) -> None:
-    """Add one number of each target; None means no sample."""
+    """Add a metric with one number per target; None means no sample."""
     _family(name, meaning, kind=kind)(
         lambda rows: [
             (row.labels.target, number) for row in rows if (number := number_of(row)) is not None
@@ -71,7 +71,7 @@ def _number(
 def _labelled(
     name: str, label: str, meaning: str, value_of: Callable[[TargetRow], tuple[str, float] | None]
 ) -> None:
-    """Add likewise one number with the value of a label."""
+    """Add a metric with one number per target and value of a label."""
     _family(name, meaning, label)(
         lambda rows: [
             (f'{row.labels.target},{label}="{value[0]}"', value[1])
@@ -82,7 +82,7 @@ def _labelled(
 
 
 def _of_metrics(name: str, meaning: str, number_of: Callable[[MetricResult], float | None]) -> None:
-    """Add likewise one number of each metric of each target."""
+    """Add a metric with one number per metric of each target."""
     _family(name, meaning, "metric_name", "type")(
         lambda rows: [
             (metric, number)
@@ -260,7 +260,7 @@ _number(
 
 
 def _no_scale_down(row: TargetRow) -> float | None:
-    # Few have one, and to look for it costs less than to ask `Decision.refill` of each.
+    # Few have one, and this check is cheaper than to ask `Decision.refill` of each.
     refills = row.decision.hold_refill is not None
     for metric in row.decision.metrics:
         if metric.refill is not None:

@@ -1,6 +1,6 @@
-"""The record in a SQLite file: written on a thread of its own, read by any number of readers.
+"""The record in a SQLite file: one thread writes it, any number of readers read it.
 
-A file that is lost or damaged costs history, never a decision.
+A lost or damaged file costs history, never a decision.
 """
 
 from autoscaler.persistence.record.file import SyncRow

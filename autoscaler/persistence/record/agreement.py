@@ -1,4 +1,4 @@
-"""How targets agree with the HPAs that control their workloads: stretches of time in the record."""
+"""The agreement of targets with the HPAs that control their workloads: intervals in the record."""
 
 import json
 import sqlite3
@@ -13,12 +13,12 @@ from autoscaler.persistence.codec import UnreadableError, dumps, loads
 
 DAY = 86400.0
 _MOST = 1e15
-"""No number that was written is larger."""
+"""The largest number that is written."""
 _LENGTH = "end - max(begin, :since)"
 
 
 class Agreement(StrEnum):
-    """How the counts of a target and of its HPA compare at an instant."""
+    """The relation between the counts of a target and of its HPA at an instant."""
 
     EQUAL = "equal"
     WITHIN_PERIOD = "withinPeriod"
@@ -39,10 +39,10 @@ class DifferingReading:
 
 @dataclass(frozen=True, slots=True)
 class AgreementInterval:
-    """A time of one kind, in Unix seconds.
+    """An interval with one relation, in Unix seconds.
 
-    Different counts are those that differ most; ``fields`` and ``readings`` are what else differed.
-    ``why`` says why nothing was compared.
+    The counts are the pair that differs most; ``fields`` and ``readings`` are other differences.
+    ``why`` is the reason if nothing was compared.
     """
 
     begin: float
@@ -56,7 +56,7 @@ class AgreementInterval:
 
 
 def joined(last: AgreementInterval, following: AgreementInterval) -> AgreementInterval | None:
-    """Return two stretches as one; None if they are apart, or of different kinds."""
+    """Return two intervals as one; None if they are apart, or of different kinds."""
     is_next = last.end == following.begin and last.kind is following.kind
     if not is_next or (last.fields, last.why) != (following.fields, following.why):
         return None
@@ -71,7 +71,7 @@ def _distance(reading: DifferingReading) -> float:
 
 
 class KindTotal(NamedTuple):
-    """A target's time of one kind: seconds in all and in the last day, stretches, the longest."""
+    """A target's time of one kind: seconds in total and in the last day, intervals, the longest."""
 
     begin: float
     seconds: float
@@ -85,7 +85,7 @@ Totals = Mapping[Agreement, KindTotal]
 
 @dataclass(frozen=True, slots=True)
 class RecordedAgreement:
-    """What is kept of a target since an instant: the ``different`` stretches, the longest first.
+    """The agreement of a target since an instant: the ``different`` intervals, longest first.
 
     ``not_compared`` has the seconds of each reason.
     """
@@ -107,7 +107,7 @@ TABLES = """
 
 
 def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, AgreementInterval]]) -> None:
-    """Write stretches of targets, or extend them: one that is there has the same begin."""
+    """Write intervals of targets, or extend them: an existing one has the same begin."""
     connection.executemany(
         "INSERT INTO agreement (target, begin, end, kind, why, body)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
@@ -129,9 +129,9 @@ def kept_of(
     now: float,
     limit: int,
 ) -> Mapping[str, RecordedAgreement]:
-    """Return what is kept of targets, or of all, since a Unix time, by their keys.
+    """Return the agreement of some or all targets since a Unix time, by key.
 
-    With a ``limit`` of 0 that is the totals.
+    A ``limit`` of 0 returns only the totals.
     """
     found = defaultdict[str, dict[Agreement, KindTotal]](dict)
     of_some = "" if targets is None else "AND key IN (SELECT value FROM json_each(:targets)) "
@@ -152,7 +152,7 @@ def kept_of(
 def _details(
     connection: sqlite3.Connection, key: str, since: float, limit: int
 ) -> tuple[tuple[AgreementInterval, ...], Mapping[str, float]]:
-    """Return the longest times in which a target was different, and why it was not compared."""
+    """Return the longest intervals with different counts, and why others were not compared."""
     values = {"key": key, "since": since, "limit": limit}
     of_target = "FROM agreement JOIN targets ON targets.id = target WHERE key = :key"
     bodies = connection.execute(

@@ -1,7 +1,7 @@
-"""What counts as a change: a decision that differs from the one before is kept in full.
+"""What counts as a change: a decision that differs from the previous one is stored in full.
 
-It is two texts, deflated: its rules, which many changes share, and the rest.  The rules and the
-first body that followed them are the dictionary of every later body.
+It is stored as two deflated texts: its rules, which many changes share, and the body. The rules and
+the first body with them are the compression dictionary of all later bodies.
 """
 
 import zlib
@@ -30,10 +30,10 @@ from autoscaler.persistence.record.rows import Numbers
 
 
 def change_key(result: SyncResult) -> tuple[object, ...]:
-    """Return what a decision has in common with those after it in which nothing has changed.
+    """Return a key that is equal for successive decisions without a change.
 
-    That is all but what a metric's value and proposal are, and whether stabilization holds it
-    (`is_held`).  The rules, whose hash takes long, come first; all of it can be hashed.
+    It includes everything but the values and proposals of metrics, and whether stabilization holds
+    the count (`is_held`). The rules, whose hash is slow, come first; the whole key is hashable.
     """
     decision = result.decision
     limit, pause = decision.limit, decision.pause
@@ -68,21 +68,21 @@ def change_key(result: SyncResult) -> tuple[object, ...]:
 
 
 Seen = tuple[Hashable, bool]
-"""What is remembered of a target's last decision: its key, and whether it has been held since."""
+"""The memory of a target's last decision: its key, and whether it has been held since."""
 
 _MOST_TEXT = 16 * 2**20
 
 
 def seen_after(before: Seen | None, key: Hashable, decision: Decision) -> Seen:
-    """Return what is remembered of a decision; it is a change if that is not the same as before."""
+    """Return the memory of a decision, which is a change if its memory differs from the last."""
     return key, is_held(decision) or before == (key, True)
 
 
 def is_held(decision: Decision) -> bool:
-    """Return whether stabilization keeps the count as it is, though the metrics ask for another.
+    """Return whether stabilization keeps the count, though the metrics ask for another.
 
-    A load at the edge of the tolerance begins and ends that many times an hour.  So its begin is a
-    change, and its end is not a change until something else changes: samples have the values.
+    A load at the edge of the tolerance starts and ends such a hold many times an hour. So its start
+    is a change, and its end is a change only when something else changes: samples have the values.
     """
     stable = decision.stabilization
     return (
@@ -93,7 +93,7 @@ def is_held(decision: Decision) -> bool:
 
 
 def of_stabilization(stable: Stabilization | None) -> Hashable:
-    """Return what of the stage is a change."""
+    """Return the part of the stage whose difference is a change."""
     return None if stable is None else (stable.reason, stable.before == stable.after)
 
 
@@ -153,15 +153,15 @@ class _Body:
 
 
 def texts_of(result: SyncResult) -> tuple[str, str]:
-    """Write a result with its inputs: the rules, which are equal if their texts are, and the rest.
+    """Return a result with its inputs as two texts: the rules, and the rest.
 
-    Raises LookupError where the inputs were left out.
+    Equal rules have equal texts. Raises LookupError if the inputs were omitted.
     """
     return dumps(result.rules), dumps(_Body(result.inputs, result.decision, result.write))
 
 
 def result_of(rules: str, body: str) -> SyncResult:
-    """Read a result that was written as two texts; raises codec.UnreadableError."""
+    """Return the result that two texts contain; raises codec.UnreadableError."""
     read_rules, read = loads(Rules, rules), loads(_Body, body)
     return SyncResult(
         read_rules.target, read.decision, read.write, given=read.inputs, flags=read_rules.flags
@@ -169,7 +169,7 @@ def result_of(rules: str, body: str) -> SyncResult:
 
 
 def deflated(text: bytes, dictionary: bytes = b"") -> bytes:
-    """Deflate a text with another one that is like it."""
+    """Deflate a text with a similar text as the dictionary."""
     packer = zlib.compressobj(zdict=dictionary)
     return packer.compress(text) + packer.flush()
 

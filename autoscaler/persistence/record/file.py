@@ -1,12 +1,11 @@
-"""The record's file: its tables, and rows put into it.
+"""The record's file: its tables, and the rows in them.
 
-A run is a time in which all was recorded.  Samples are texts of `packing`, deflated: in `samples`
-the samples of some minutes, in `minutes` steps of a minute of some hours.  What is not in
-`samples` yet
-is in `recent`: of each batch a JSON object of texts by target; `open` has the begin of a target's
-text and the first row of `recent` that has some of it.  A change without rules and body is the
-removal of a target; bodies of others are texts of `changes`, deflated; `first` is the first body
-with that row of `rules`.  `agreement` has one row for each stretch of time.
+A run is a time without lost rows. Samples are texts of `packing`, deflated: `samples` has the
+samples of some minutes per row, `minutes` the one-minute steps of some hours. Samples that are not
+in `samples` yet are in `recent`: for each batch a JSON object of texts by target; `open` has the
+begin of a target's text and the first row of `recent` with a part of it. A change without rules and
+body is the removal of a target; other bodies are texts of `changes`, deflated; `first` is the first
+body with that row of `rules`. `agreement` has one row for each interval.
 """
 
 import json
@@ -27,7 +26,7 @@ from autoscaler.persistence.sqlite_files import NAME_CLUSTER, DatabaseFile, Sche
 from autoscaler.persistence.state_directory import RECORD, RECORD_LOCK
 
 WAL_BYTES = 4 * 2**20
-"""The usual size of the write-ahead log; a reader that hangs lets it grow."""
+"""The usual size of the write-ahead log; it grows while a reader holds it."""
 
 OLDEST = ", ".join(
     f"coalesce(({query}), 9e999)"
@@ -37,11 +36,12 @@ OLDEST = ", ".join(
         "SELECT begin FROM minutes WHERE id = (SELECT min(id) FROM minutes)",
     )
 )
-"""SQL for the first instants that something is kept of; infinity where nothing is."""
+"""SQL for the first instants with data; infinity without any."""
 
 _CHUNK_MINUTES = 15
 _LONGER = 1.5
-"""A body so much longer than its dictionary begins another row of `rules`: first ones are poor."""
+"""A body that is this many times longer than its dictionary starts another row of `rules`: the
+first one was a poor dictionary."""
 REMOVED = "it is no longer configured"
 _ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
 
@@ -82,7 +82,7 @@ SCHEMA = Schema(
     CREATE TABLE recent (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
     """
     + agreement.TABLES,
-    # The last seconds may be lost with the power; the file is whole all the same.
+    # A power failure may lose the last seconds, but the file stays intact.
     "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = NORMAL;"
     f" PRAGMA journal_size_limit = {WAL_BYTES:d}; PRAGMA cache_size = -1024;",
     keeps_one=True,
@@ -123,7 +123,7 @@ class RecordFile(DatabaseFile):
         self._run: int | None = None
 
     def write(self, rows: Sequence[SyncRow], now: float) -> None:
-        """Write rows, all until ``now`` (Unix seconds), or nothing; raises as `transaction`."""
+        """Write rows, all until ``now`` (Unix seconds), or none; raises as `transaction`."""
         with self.transaction():
             self._extend_run(rows, now)
             self._append(rows)
@@ -132,24 +132,24 @@ class RecordFile(DatabaseFile):
                     self._add_change(row, row.change)
 
     def write_agreement(self, rows: Iterable[tuple[str, agreement.AgreementInterval]]) -> None:
-        """Write stretches of targets by their keys, or extend them.  Raises as `write`."""
+        """Write intervals of targets by key, or extend them. Raises as `write`."""
         with self.transaction() as connection:
             own = [(self._ids.get(key) or self._new_target(key), row) for key, row in rows]
             agreement.put(connection, own)
 
     def remove_others(self, targets: Collection[str], now: float) -> None:
-        """Note of each target that is not among these that it was removed.  Raises as `write`."""
+        """Record the removal of all other targets. Raises as `write`."""
         with self.transaction():
             for key in self._ids.keys() - targets:
                 self._note_removal(self._ids[key], now)
 
     def end_run(self) -> None:
-        """Begin another run with the next rows: some were lost.  Raises as `write`."""
+        """Start a new run with the next rows, since some were lost. Raises as `write`."""
         self.finish()
         self._run = None
 
     def finish(self) -> None:
-        """Write the samples that are in no chunk yet.  Raises as `write`."""
+        """Write the samples that are not in a chunk yet. Raises as `write`."""
         with self.transaction() as connection:
             for target, chunk in self._open.items():
                 self._close_chunk(target, chunk)
@@ -158,7 +158,7 @@ class RecordFile(DatabaseFile):
             connection.execute("DELETE FROM recent")
 
     def forget(self, targets: Collection[int]) -> None:
-        """Note that nothing is left in the file of some targets."""
+        """Forget targets that have no data left in the file."""
         gone = set(targets)
         self._ids = {key: number for key, number in self._ids.items() if number not in gone}
 
@@ -172,7 +172,7 @@ class RecordFile(DatabaseFile):
             self.connection.execute(update, (now, self._run))
 
     def _append(self, rows: Sequence[SyncRow]) -> None:
-        """Append samples to the chunks of their targets, and what that adds to `recent`."""
+        """Append samples to the chunks of their targets, and the new text to `recent`."""
         parts: dict[int, str] = {}
         begun: dict[int, _Chunk] = {}
         ids, chunks = self._ids, self._open
@@ -186,7 +186,7 @@ class RecordFile(DatabaseFile):
                 parts.pop(target, None)
             try:
                 added = chunk.add(time, numbers)
-            except ValueError:  # too many numbers, or too large ones: it has its changes
+            except ValueError:  # Too many or too large numbers: only changes are recorded.
                 continue
             if added:
                 parts[target] = parts.get(target, "") + added
@@ -276,7 +276,7 @@ def open_file(
 ) -> RecordFile:
     """Open the file of a directory, or create it (`open_to_write`).
 
-    What is recorded of targets without a cluster is from now on of those in ``cluster``.
+    Data of targets without a cluster belong to ``cluster`` from now on.
     """
     begin = partial(_begin, cluster)
     return RecordFile(*open_to_write(directory, SCHEMA, begin, now, on_set_aside, damage))
@@ -288,7 +288,7 @@ def _storable(text: str) -> str:
 
 
 def _begin(cluster: str, connection: sqlite3.Connection) -> dict[str, int]:
-    """Write as chunks what a killed process has left in `recent`; return the ids of targets."""
+    """Write chunks from the `recent` rows of a killed process; return the ids of targets."""
     if cluster:
         connection.execute(NAME_CLUSTER, (cluster,))
     ids = dict(connection.execute("SELECT key, id FROM targets"))

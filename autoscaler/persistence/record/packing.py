@@ -1,9 +1,9 @@
 """The samples of one target as text: the differences from the previous sample.
 
-A sample is fields between commas, and ends with a semicolon: the milliseconds since the sample
-before, empty for one period, then for each number its difference to the one before, or itself
-after a missing one; empty if it has not changed, and `-` if it is missing now.  Instants are Unix
-seconds, kept to the millisecond.
+A sample has fields separated by commas, and ends with a semicolon: the milliseconds since the
+previous sample, empty for one period, then for each number its difference from the previous one, or
+itself after a missing one; empty if unchanged, and `-` if it is missing now. Instants are Unix
+seconds, rounded to milliseconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,19 +15,19 @@ from autoscaler.persistence.record.changes import inflated
 from autoscaler.persistence.record.rows import Numbers, Sample
 
 MOST_NUMBERS = 4096
-"""More numbers than this are not kept in a sample."""
+"""The most numbers of a sample."""
 
 MINUTE_SECONDS = 60.0
 _END, _MISSING = ";", "-"
 _LIMIT = 1 << 63
-"""Numbers are of 64 bits, as quantities in milli-units are."""
+"""Numbers have 64 bits, like quantities in milli-units."""
 
 
 class Packer:
-    """The samples of one target since ``begin``, at which the first costs least.
+    """Packs the samples of one target since ``begin``, at which the first one is shortest.
 
-    ``period`` is the usual time from one to the next in seconds; ``end`` is the last sync, which
-    need not have changed anything, and ``text`` what was appended.
+    ``period`` is the usual time between samples in seconds; ``end`` is the last sync, which may
+    have changed nothing, and ``text`` the appended text.
     """
 
     __slots__ = ("_at", "_numbers", "_period", "begin", "end", "text")
@@ -40,10 +40,10 @@ class Packer:
         self._numbers: Numbers = ()
 
     def add(self, time: float, numbers: Numbers) -> str:
-        """Return what a sample appends to the text; nothing if no number has changed.
+        """Return the text that a sample appends; empty if no number has changed.
 
-        Raises ValueError for what cannot be kept: an instant that is not finite, a number beyond
-        64 bits, or more numbers than MOST_NUMBERS.  Nothing has then been added.
+        Raises ValueError for a sample that cannot be stored: an instant that is not finite, a
+        number beyond 64 bits, or more than MOST_NUMBERS numbers. Nothing is appended then.
         """
         added = ""
         if numbers != self._numbers:
@@ -54,7 +54,7 @@ class Packer:
         return added
 
     def append(self, time: float, numbers: Numbers) -> str:
-        """Append a sample, also one in which no number has changed; return the text of it."""
+        """Append a sample, even without a changed number; return its text."""
         at = _milliseconds(time)
         step = at - self._at
         fields = ["" if step == self._period else str(step)]
@@ -72,9 +72,9 @@ class Packer:
 
 
 def unpack(text: str, begin: float, period: float) -> Iterator[Sample]:
-    """Yield the samples of a text; raises ValueError, after those before it, where it is damaged.
+    """Yield the samples of a text; at damage raises ValueError after the samples before it.
 
-    ``begin`` and ``period`` are those it was packed with.
+    ``begin`` and ``period`` are the values it was packed with.
     """
     usual = _period_of(period)
     at, numbers = _milliseconds(begin) - usual, Numbers()
@@ -95,7 +95,7 @@ def _changed(field: str, old: int | None) -> int | None:
 
 
 def _padded(numbers: Numbers, count: int) -> Numbers:
-    """Return as many numbers; those that come are missing at first."""
+    """Return a sample with more numbers, which are missing at first."""
     return numbers[:count] + (None,) * (count - len(numbers))
 
 
@@ -120,11 +120,11 @@ def _milliseconds(seconds: float) -> int:
 
 
 def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield one sample for each minute in which a number changed, as of the minute's begin.
+    """Yield one sample for each minute in which a number changed, at the minute's begin.
 
-    ``samples`` are in order and without a lapse between them; there may be such minutes among them.
-    What held before a minute counts for its low and high, unless it begins with a sample.  If there
-    are more numbers from a sample on, or fewer, low and high start again with it.
+    ``samples`` are in order and without a lapse between them, and may include such minutes. The
+    values before a minute count for its low and high, unless it begins with a sample. If the number
+    of values changes at a sample, low and high start again with it.
     """
     held: Numbers | None = None
     for minute, group in groupby(
@@ -155,7 +155,7 @@ def _folded(fold: Callable[[int, int], int], numbers: Numbers, others: Numbers) 
 
 
 def pack_minutes(samples: Iterable[Sample], begin: float) -> str:
-    """Pack what `by_minute` gave: of each minute its numbers, all lows and all highs as one sample.
+    """Pack the result of `by_minute`: the numbers, lows and highs of each minute are one sample.
 
     Raises ValueError as `Packer.add` does.
     """
@@ -166,7 +166,7 @@ def pack_minutes(samples: Iterable[Sample], begin: float) -> str:
 
 
 def unpack_minutes(text: str, begin: float) -> Iterator[Sample]:
-    """Yield the minutes of a text, as `unpack` does samples."""
+    """Yield the minutes of a text, as `unpack` does for samples."""
     for time, numbers, *_ in unpack(text, begin, MINUTE_SECONDS):
         count = len(numbers) // 3
         low, high = numbers[count : 2 * count], numbers[2 * count :]
@@ -176,7 +176,7 @@ def unpack_minutes(text: str, begin: float) -> Iterator[Sample]:
 def samples_of(chunks: Iterable[tuple[float, float, float, str | bytes]]) -> Iterator[Sample]:
     """Yield the samples of chunks: begin, end, period (0 for minutes), and text or deflated text.
 
-    A damaged chunk ends there, and the next one starts again.
+    A damaged chunk ends at the damage, and the next one starts again.
     """
     for begin, _, period, body in chunks:
         with suppress(ValueError):

@@ -1,6 +1,6 @@
-"""What goes out of the record: by age, by size, and samples that become steps of a minute.
+"""Prunes the record: by age, by size, and by merging samples into one-minute steps.
 
-Each step is one short transaction; there is more to do as long as a step says so.
+Each step is one short transaction; a step returns whether more are needed.
 """
 
 import math
@@ -13,10 +13,10 @@ from autoscaler.persistence.record.file import OLDEST, WAL_BYTES, RecordFile
 from autoscaler.persistence.record.packing import by_minute, pack_minutes, samples_of
 
 FULL_SECONDS = 24 * 3600.0
-"""So old samples become steps of a minute."""
+"""The age at which samples become one-minute steps, in seconds."""
 
 _SPAN_SECONDS = 4 * 3600.0
-"""The samples of so long a time become one row of steps."""
+"""The time whose samples become one row of steps, in seconds."""
 
 _DELETE_EMPTY = (
     "DELETE FROM targets WHERE id = ?1"
@@ -35,7 +35,7 @@ _GAP_PERIODS = 3
 
 
 class Pruner:
-    """Prunes a file to bytes (with its log) and seconds; belongs to the thread of its writer."""
+    """Prunes a file to bytes (with its log) and seconds; used by its writer's thread."""
 
     def __init__(self, file: RecordFile, max_size: int, max_age: float) -> None:
         self._file = file
@@ -59,7 +59,7 @@ class Pruner:
     # -- by age ------------------------------------------------------------------------------
 
     def _drop(self, before: float) -> Iterator[None]:
-        """Delete what ended before an instant; of each target the change that held then stays."""
+        """Delete data that ended before an instant; each target's change in force then stays."""
         for table in ("samples", "minutes"):
             yield from self._delete(
                 f"DELETE FROM {table} WHERE id IN (SELECT id FROM (SELECT id, end FROM {table}"  # noqa: S608 - a constant
@@ -89,7 +89,7 @@ class Pruner:
                 yield
 
     def _delete_changes(self, rows: Sequence[Any]) -> None:
-        """Delete changes, the rules that no other change has, and targets without anything."""
+        """Delete changes, rules without changes, and targets without data."""
         with self._file.transaction() as connection:
             connection.executemany("DELETE FROM changes WHERE id = ?", [(row[1],) for row in rows])
             connection.executemany(
@@ -109,7 +109,7 @@ class Pruner:
     # -- by size -----------------------------------------------------------------------------
 
     def _shrink(self, now: float) -> Iterator[None]:
-        """Delete the oldest until the size is kept, a 64th of the time at once."""
+        """Delete the oldest data until the size fits, a 64th of the time per step."""
         yield from self._drop_later(now)
         oldest = self.oldest()
         if oldest is None or self._used() <= self._max_size:
@@ -120,7 +120,7 @@ class Pruner:
                 return
 
     def _drop_later(self, now: float) -> Iterator[None]:
-        """Delete what was recorded while the clock was ahead, no more than the size asks for."""
+        """Delete data from when the clock was ahead, no more than the size limit requires."""
         connection = self._connection
         for table in ("samples", "minutes", "agreement"):
             delete = (
@@ -141,7 +141,7 @@ class Pruner:
             yield
 
     def _used(self) -> int:
-        """Return the bytes in use; of a log that a reader keeps, twice the usual at most."""
+        """Return the bytes in use; a log that a reader keeps counts as twice its usual size."""
         (used,) = self._connection.execute(
             "SELECT (page_count - freelist_count) * page_size"
             " FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
@@ -153,12 +153,12 @@ class Pruner:
         return wal.stat().st_size if wal.exists() else 0
 
     def oldest(self) -> float | None:
-        """Return the first instant that something is kept of; None if nothing is."""
+        """Return the first instant with data; None without any."""
         (oldest,) = self._connection.execute(f"SELECT min({OLDEST})").fetchone()
         return None if oldest == math.inf else float(oldest)
 
     def _vacuum(self) -> Iterator[None]:
-        """Give pages back to the disk if many are free; a few are soon used again."""
+        """Return pages to the disk if many are free; a few are soon used again."""
         while True:
             free, pages = self._connection.execute(
                 "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
@@ -169,7 +169,7 @@ class Pruner:
             self._connection.execute(f"PRAGMA incremental_vacuum({_PAGES:d})").fetchall()
             yield
         if is_large:
-            # The file itself is only then cut off.  This waits for no reader.
+            # Only this shrinks the file. It waits for no reader.
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     # -- steps of a minute -------------------------------------------------------------------
@@ -215,7 +215,7 @@ class Pruner:
 
 
 def _without_lapses(chunks: Sequence[Any]) -> Iterator[list[Any]]:
-    """Divide chunks where nothing was recorded between two of them, or the clock was set."""
+    """Split chunks at lapses, and where the clock was set."""
     group: list[Any] = []
     for chunk in chunks:
         if group and not 0 <= chunk[0] - group[-1][1] <= _GAP_PERIODS * chunk[2]:

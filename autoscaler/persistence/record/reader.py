@@ -30,7 +30,7 @@ from autoscaler.persistence.state_directory import RECORD, UnusableError
 T = TypeVar("T")
 
 STALE_SECONDS = 60.0
-"""If nothing was recorded for so long up to now, that is a lapse."""
+"""If nothing was recorded for this time up to now, in seconds, it is a lapse."""
 
 _CHANGE = (
     "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message,"
@@ -42,11 +42,11 @@ _REMOVALS = (
     " AND later.time > one.time) FROM changes AS one WHERE time < ? AND marks & 16384"
     " AND target = (SELECT id FROM targets WHERE key = ?)"
 )
-"""When a target was removed, and when it came back."""
+"""When a target was removed, and when it was added again."""
 
 
 class DirectoryRecord:
-    """The record of a state directory, also while it is written.  Thread-safe.
+    """The record of a state directory, also while a daemon writes it. Thread-safe.
 
     Each method opens the file again, changes nothing, and raises RecordError.
     """
@@ -55,12 +55,12 @@ class DirectoryRecord:
         self._path = directory / RECORD
 
     def targets(self) -> Sequence[str]:
-        """Return the keys of all targets that something is kept of, sorted."""
+        """Return the keys of all recorded targets, sorted."""
         with self._opened() as connection:
             return [key for (key,) in connection.execute("SELECT key FROM targets ORDER BY key")]
 
     def span(self) -> tuple[float, float] | None:
-        """Return the first and the last instant that are recorded; None if nothing is."""
+        """Return the first and the last recorded instant; None without data."""
         with self._opened() as connection:
             begin, end = connection.execute(
                 f"SELECT min({OLDEST}, coalesce((SELECT min(begin) FROM open), 9e999)),"  # noqa: S608 - constants
@@ -69,7 +69,7 @@ class DirectoryRecord:
         return None if begin == math.inf or end is None else (begin, max(begin, end))
 
     def standings(self) -> Mapping[str, LastState]:
-        """Return the last state of each target; removed targets are left out."""
+        """Return the last state of each target, without removed targets."""
         found: dict[str, LastState] = {}
         with self._opened() as connection:
             for number, key in connection.execute("SELECT id, key FROM targets").fetchall():
@@ -109,9 +109,9 @@ class DirectoryRecord:
         limit: int,
         before: int | None = None,
     ) -> Sequence[Change]:
-        """Return at most ``limit`` changes of some targets, or all, from ``begin`` up to ``end``.
+        """Return at most ``limit`` changes of some or all targets, from ``begin`` to ``end``.
 
-        The last ones first; ``before`` is the id of the last one of the page before.
+        The last ones first; ``before`` is the id of the last change of the previous page.
         """
         with self._opened() as connection:
             last = (end, -1)
@@ -131,7 +131,7 @@ class DirectoryRecord:
             return [next(_changes(connection, "changes.id = ?", change)) for _, change in rows]
 
     def entry(self, change: Change) -> SyncResult:
-        """Return a change in full; raises RecordError where it is lost or cannot be read."""
+        """Return a change in full; raises RecordError if it is lost or unreadable."""
         with self._opened() as connection:
             row = connection.execute(
                 "SELECT rules.body, first, changes.body FROM changes LEFT JOIN rules"
@@ -154,14 +154,14 @@ class DirectoryRecord:
             ) from None
 
     def entry_or_none(self, change: Change) -> SyncResult | None:
-        """Return a change in full; None where it is lost."""
+        """Return a change in full; None if it is lost."""
         try:
             return self.entry(change)
         except RecordError:
             return None
 
     def last_count_change(self, target: str, until: float) -> Change | None:
-        """Return the last change of a count until an instant, by anybody, of the last 10,000."""
+        """Return a count's last change by any client until an instant, of the last 10,000."""
         own = "target = (SELECT id FROM targets WHERE key = ?1) AND time <= ?2"
         first = f"SELECT time FROM changes WHERE {own} ORDER BY time DESC LIMIT 1 OFFSET 9999"  # noqa: S608 - constants
         return self._one_change(
@@ -173,7 +173,7 @@ class DirectoryRecord:
         )
 
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
-        """Yield the samples of a period in order, first the one in force at its begin."""
+        """Yield the samples of a period in order, starting with the one in force at its begin."""
         with self._opened() as connection:
             found = connection.execute("SELECT id FROM targets WHERE key = ?", (target,)).fetchone()
             if found is None:
@@ -194,16 +194,16 @@ class DirectoryRecord:
         yield from held
 
     def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
-        """Return when nothing was recorded of a target, or of none, within a time."""
+        """Return the lapses in the record of a target, or of all targets, within a time."""
         with self._opened() as connection:
             return _lapses_of(connection, target, begin, end)
 
     def agreement(
         self, targets: Collection[str] | None, since: float, now: float, limit: int = 0
     ) -> Mapping[str, agreement.RecordedAgreement]:
-        """Return how targets, or all, agreed with their HPAs since a Unix time, by their keys.
+        """Return the agreement of some or all targets with their HPAs since a Unix time, by key.
 
-        With each are at most ``limit`` times in which they were different, the longest first.
+        Each has at most ``limit`` intervals with different counts, the longest first.
         """
         with self._opened() as connection:
             return agreement.kept_of(connection, targets, since, now, limit)
@@ -258,7 +258,7 @@ def _changes(
 def _chunks(
     connection: sqlite3.Connection, target: int, begin: float, end: float
 ) -> list[tuple[Any, ...]]:
-    """Return begin, end, period (0 for minutes) and text, mostly deflated, of a time, in order."""
+    """Return begin, end, period (0 for minutes) and text, usually deflated, of a time, in order."""
     found: list[tuple[Any, ...]] = []
     for table, period in (("minutes", "0.0"), ("samples", "period")):
         found += connection.execute(
@@ -281,7 +281,7 @@ def _chunks(
 
 
 def _joined(lapses: Any) -> list[Lapse]:
-    """Return lapses in order, those that overlap as one."""
+    """Return lapses in order, with overlapping ones merged."""
     found: list[Lapse] = []
     for lapse in sorted(lapses):
         if found and lapse.begin <= found[-1].end:

@@ -1,4 +1,4 @@
-"""What the record gives back; instants are Unix seconds."""
+"""The results of reading the record; instants are Unix seconds."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from autoscaler.core.classification import Mark
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A decision in which something changed; it holds until the target's next one.
+    """A decision that changed something; it holds until the target's next change.
 
-    ``state`` is a `core.classification.State`, ``message`` its sentence; counts that are not known
-    are None.  Changes with the same ``rules`` have equal configurations.
+    ``state`` is a `core.classification.State`, ``message`` its sentence; unknown counts are None.
+    Changes with the same ``rules`` have equal configurations.
     """
 
     id: int
-    """Orders the changes of all targets as they were recorded."""
+    """Orders the changes of all targets by the time of recording."""
     target: str
     """`core.target.Target.key`."""
     time: float
@@ -27,21 +27,20 @@ class Change:
     marks: Mark
     message: str
     by: str = ""
-    """The field manager of others who changed the count."""
+    """The field manager of another client that changed the count."""
     rules: int = field(default=0, compare=False)
 
 
 Numbers = tuple[int | None, ...]
-"""``current, desired``, then ``value, proposal`` of each metric, in the order of the spec.
-
-A value is as its target: milli-units, or percent for a utilization; None where it is missing.
-"""
+"""``current, desired``, then ``value, proposal`` of each metric, in the order of the spec. A value
+has the unit of its target: milli-units, or percent for a utilization; None if missing."""
 
 
 class Sample(NamedTuple):
     """The numbers of one sync; they hold until the next sample, or until a lapse.
 
-    With 60 ``seconds`` of a minute: its last numbers, ``low`` the least and ``high`` the most.
+    With 60 ``seconds`` the numbers of a minute: its last numbers, ``low`` the least and ``high`` the
+    most.
     """
 
     time: float
@@ -52,7 +51,7 @@ class Sample(NamedTuple):
 
 
 class Lapse(NamedTuple):
-    """From ``begin`` to ``end`` nothing was recorded: the daemon did not run, or lost it."""
+    """An interval without a record: the daemon did not run, or lost the rows."""
 
     begin: float
     end: float

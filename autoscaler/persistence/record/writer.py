@@ -1,4 +1,4 @@
-"""Rows, packed and written by a thread of their own: no sync waits for the disk."""
+"""Packs and writes rows on a separate thread: no sync waits for the disk."""
 
 import threading
 from collections import deque
@@ -15,21 +15,21 @@ from autoscaler.persistence.state_directory import RECORD
 
 _MEANWHILE = "nothing is recorded until then; scaling continues"
 _LEAST_ROOM = 4000
-"""The most rows that wait to be written; or twice the number of targets."""
+"""The most rows that wait to be written; or twice the number of targets, if that is more."""
 
 _AGREEMENT_ROOM = 100_000
 """The most intervals that wait to be written; the oldest are dropped first."""
 
 _STEP_ROWS, _STEP_CHANGES = 1000, 100
-"""The most rows, and changes among them, of one transaction."""
+"""The most rows, and the most changes among them, of one transaction."""
 
 _PRUNE_SECONDS = 0.05
-"""After each batch the file is pruned for so long, or by one step."""
+"""How long the file is pruned after each batch, in seconds; at least one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is kept: bytes of the file and its write-ahead log, and seconds."""
+    """The limits of the record: bytes of the file and its write-ahead log, and seconds."""
 
     max_size: int = 2**30
     max_age: float = 14 * 86400.0
@@ -37,10 +37,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds: from one batch to the next, and from one pruning to the next.
+    """Seconds from one batch to the next, and from one pruning to the next.
 
-    ``pause`` is the time between an error and the next try; ``close`` is how long the end waits
-    for what is left to be written, ``idle`` the longest time without a sign of life in the file.
+    ``pause`` is the time between an error and the next try; ``close`` the time limit for writing
+    the rest at the end, ``idle`` the longest time without a sign of life in the file.
     """
 
     batch: float = 2.0
@@ -60,10 +60,10 @@ class Status:
 
 
 class RecordWriter:
-    """Keeps rows in `record.db` of a directory, which it creates if needed.
+    """Stores rows in `record.db` of a directory, which it creates if needed.
 
-    A disk that fails or is slow keeps nobody waiting: rows are dropped then.  ``on_state`` is
-    called, as `SqliteWorker` does; ``note`` is added to every message of recovery.
+    A failing or slow disk blocks nobody: rows are dropped then. ``on_state`` is called as by
+    `SqliteWorker`; ``note`` is appended to every message of recovery.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class RecordWriter:
         wall: Callable[[], float] = clock.wall,
     ) -> None:
         self.epoch = 0
-        """It grows whenever rows were lost: the next recorded rows are complete ones."""
+        """Incremented when rows were lost: the next recorded rows are complete ones."""
         self._directory = directory
         self._path = directory / RECORD
         self._limits = limits or Limits()
@@ -103,11 +103,11 @@ class RecordWriter:
         )
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start to write."""
         self._worker.start()
 
     def put(self, row: SyncRow) -> None:
-        """Hand in a row; any thread may."""
+        """Queue a row. Thread-safe."""
         rows = self._rows
         if self._accepts and len(rows) < self._room:
             rows.append(row)
@@ -120,11 +120,11 @@ class RecordWriter:
         self._lose(1)
 
     def put_agreement(self, target: str, stretch: AgreementInterval) -> None:
-        """Hand in how a target agrees with its HPA; any thread may."""
+        """Queue intervals of a target's agreement with its HPA. Thread-safe."""
         self._agreement.append((target, stretch))
 
     def retain(self, targets: Collection[str]) -> None:
-        """Note of all other targets that they were removed, if they are recorded."""
+        """Record the removal of all other recorded targets."""
         self._room = max(_LEAST_ROOM, 2 * len(targets))
         self._targets = frozenset(targets)
 
@@ -134,7 +134,7 @@ class RecordWriter:
         return Status(self._size, self._dropped, self._oldest)
 
     def close(self) -> None:
-        """Write what is left, for seconds at most, and accept nothing more."""
+        """Write the rest within a time limit in seconds, and accept nothing more."""
         self._accepts = False
         self._stop.set()
         self._worker.join(self._times.close)
@@ -146,7 +146,7 @@ class RecordWriter:
         self._try(self._end)
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do some work with the file; after an error drop all that waits."""
+        """Run work on the file; after an error drop everything that waits."""
         _, failure = self._worker.attempt(work)
         if failure:
             self._accepts = False
@@ -169,7 +169,7 @@ class RecordWriter:
         return file
 
     def _write(self, file: RecordFile) -> None:
-        """Write what waits."""
+        """Write everything that waits."""
         self._write_rows(file)
         stretches = [self._agreement.popleft() for _ in range(len(self._agreement))]
         if stretches:
@@ -177,11 +177,11 @@ class RecordWriter:
         targets = self._targets
         if targets is not None:
             file.remove_others(targets, self._wall())
-            if self._targets is targets:  # else others were named meanwhile
+            if self._targets is targets:  # Otherwise others were named meanwhile.
                 self._targets = None
 
     def _write_rows(self, file: RecordFile) -> None:
-        """Write rows in steps, between which the thread rests as long as one took."""
+        """Write rows in steps; between two steps the thread sleeps as long as the step took."""
         while step := self._take():
             begun = clock.monotonic()
             try:
@@ -199,12 +199,12 @@ class RecordWriter:
             self._written_at = clock.monotonic()
             self._well()
         if not (self._accepts or self._stop.is_set()):
-            # Rows were dropped: what comes now begins another run.
+            # Rows were dropped: the next rows start another run.
             file.end_run()
             self._accepts = True
 
     def _take(self) -> list[SyncRow]:
-        """Take rows for one step: few of those that cost much."""
+        """Take the rows of one step: few of the expensive ones."""
         rows, changes = self._rows, 0
         taken: list[SyncRow] = []
         while rows and len(taken) < _STEP_ROWS and changes < _STEP_CHANGES:

@@ -1,6 +1,6 @@
-"""The state directory: what targets remember, in a small SQLite database, beyond a restart.
+"""The state directory: the state of targets beyond a restart, in a small SQLite database.
 
-`SqliteHistoryStore` is the port `HistoryStore`.  It never delays scaling: if nothing can be kept
+`SqliteHistoryStore` is the port `HistoryStore`. It never delays scaling: if nothing can be stored
 it continues from memory, reports that, and tries again.
 """
 

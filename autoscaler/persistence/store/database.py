@@ -1,4 +1,4 @@
-"""What the file of a directory is to hold, what it holds, and the writing of the difference."""
+"""The latest state of all targets, the content of the file, and writing the difference."""
 
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -29,7 +29,8 @@ from autoscaler.persistence.store.rows import (
 )
 
 _MOST_BYTES = 4 * 2**30
-"""Of a database; 10,000 targets with windows of an hour and a sync each second have 1 GB."""
+"""The largest database in bytes; 10,000 targets with windows of an hour and a sync each second need
+1 GB."""
 
 
 @dataclass(slots=True)
@@ -38,19 +39,19 @@ class Batch:
 
     records: dict[str, Record | None] = field(default_factory=dict)
     shifts: list[float] = field(default_factory=list)
-    """Seconds that move what came with earlier batches; these records have been moved."""
+    """Seconds by which to move the records of earlier batches; these records have been moved."""
     futures: int = 0
-    """How many were handed out until now, in this batch and all before."""
+    """The number of records in this batch and all before."""
     breakers: Mapping[str, BreakerState] | None = None
-    """How the scale-down breakers stand, if that has changed."""
+    """The states of the scale-down breakers, if they have changed."""
 
 
 class Writer:
-    """Holds the latest of every target, and writes what the file does not hold of it.
+    """Holds the latest record of each target, and writes those that the file lacks.
 
-    Whatever the file holds when it is opened again, it is made to hold the latest of these targets
-    and nothing else.  Belongs to one thread.  What methods were given they have accepted, though
-    they raise UnusableError, OSError or sqlite3.Error.
+    Whatever the file contains when it is opened again, it is changed to these records and nothing
+    else. Belongs to one thread. Methods have accepted their arguments even if they raise
+    UnusableError, OSError or sqlite3.Error.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Writer:
         self._clocks = clocks
         self._on_set_aside = on_set_aside
         self._boot_id = clocks.boot_id()
-        # Histories are by the clock of now; a step of it is followed when `Batch.shifts` has it.
+        # Histories use the current clock; a step of it is applied when `Batch.shifts` has it.
         self._ahead = clocks.wall() - clocks.steady()
         self._wanted: dict[str, Record] = {}
         self._unsaved: dict[str, Record | None] = {}
@@ -68,18 +69,18 @@ class Writer:
         self._breakers: Mapping[str, BreakerState] = {}
         self._breakers_unsaved = False
         self._contents = Contents(None)
-        """What the file held when it was opened, until it is resumed."""
+        """The content of the file when it was opened, until it is resumed."""
         self._ids: dict[str, int] = {}
         self._next_id = 1
 
     @property
     def now(self) -> Stamp:
-        """The present instant, by the clock that all histories are by."""
+        """The present instant, by the clock of all histories."""
         steady = self._clocks.steady()
         return Stamp(steady + self._ahead, steady, self._boot_id)
 
     def open(self) -> DatabaseFile:
-        """Open the file, and note what it holds."""
+        """Open the file, and read its content."""
         file, contents = open_to_write(
             self._directory, SCHEMA, read_checked, self._clocks.wall(), self._on_set_aside
         )
@@ -102,7 +103,7 @@ class Writer:
         return resumption
 
     def accept(self, batch: Batch) -> None:
-        """Accept a batch, to be written by `save`."""
+        """Accept a batch; `save` writes it."""
         for seconds in batch.shifts:
             self._ahead += seconds
             self._shift(seconds)
@@ -121,11 +122,11 @@ class Writer:
 
     @property
     def is_saved(self) -> bool:
-        """Whether the file holds all."""
+        """Whether the file has everything."""
         return not (self._unsaved or self._breakers_unsaved)
 
     def save(self, file: DatabaseFile) -> None:
-        """Write what the file does not hold, in one transaction; after an error it is as it was."""
+        """Write what the file lacks, in one transaction; after an error the file is unchanged."""
         changes, ids = Changes(), self._ids
         for key, old in self._unsaved.items():
             new = self._wanted.get(key)
@@ -174,7 +175,7 @@ def read_saved(directory: Path, clocks: Clocks | None = None) -> Resumption | st
 
 
 def read_checked(connection: sqlite3.Connection) -> Contents:
-    """Read all; raises as `read`, also for damage, and for a size that ours never have."""
+    """Read everything; raises as `read`, also for damage, and for an impossible size."""
     ((pages,),) = connection.execute("PRAGMA page_count")
     ((page,),) = connection.execute("PRAGMA page_size")
     if pages * page > _MOST_BYTES:

@@ -11,7 +11,7 @@ from autoscaler.persistence.state_directory import RELEASE
 
 _MOST_BYTES = 4 * 2**10
 _READABLE = 0o644
-"""The daemon may be another user than who asks; nobody else can enter the directory."""
+"""The daemon's user may differ from the caller's; nobody else can enter the directory."""
 
 
 @dataclass(frozen=True, slots=True)

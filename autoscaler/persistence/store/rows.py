@@ -1,8 +1,8 @@
-"""What a file holds: read and checked, moved to the clock of now, and written where it changed.
+"""The rows of a file: read and checked, moved to the current clock, and written if changed.
 
-A history is one JSON text (`codec`), but for its recommendations: a sync changes one of
-each target.  They are rows for that, with slots first, so that the changes of one sync are close
-together in the file.  When the clock was set meanwhile, histories are moved as the daemon does.
+A history is one JSON text (`codec`) without its recommendations: a sync changes one of these for
+each target. They are rows, with the slot first in the key, so that the changes of one sync are
+adjacent in the file. If the clock was set meanwhile, histories are moved as the daemon does it.
 """
 
 import json
@@ -43,33 +43,33 @@ SCHEMA = Schema(
         wall REAL NOT NULL, steady REAL NOT NULL, boot_id TEXT NOT NULL
     ) STRICT;
     """,
-    # What `intend` has confirmed must outlive a loss of power.  The limit is what a large
-    # transaction leaves at most of the write-ahead log, once the database has it.
+    # What `intend` has confirmed must survive a power failure. The limit is what a large
+    # transaction leaves in the write-ahead log, once the database has it.
     "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216;",
 )
 OF_A_TARGET = ("recommendations", "histories", "decided", "targets")
 """Every table with rows of single targets, by a column `target`."""
 
-# An instant may be this much later than the save, if a clock was set between; and this much
-# earlier: a machine may start in 1970, and have its clock set later.
+# An instant may be later than the save by this much, if a clock was set in between; and earlier by
+# this much: a machine may start in 1970, and have its clock set later.
 _AHEAD_SECONDS = 86400.0
 _BEHIND_SECONDS = 100 * 366 * 86400.0
 
 _ROW_CHECKS = {
-    # What metrics ask for may be negative, before it is limited.
+    # The desired count of metrics may be negative before limits apply.
     "recommendations": f"replicas BETWEEN {INT32_MIN} AND {INT32_MAX} AND first IN (0, 1)"
     " AND only_down IN (0, 1) AND time BETWEEN :earliest AND :latest",
     "decided": "time BETWEEN :earliest AND :latest",
 }
-"""The condition that each row of a table meets."""
+"""The key condition of each table's rows."""
 
 _ROWS_AT_ONCE = (512, 64, 8, 1)
-"""Rows go many to a statement: each waits for the interpreter's lock where threads are busy."""
+"""Rows per statement: each statement waits for the interpreter's lock while threads are busy."""
 
 _json_fields = attrgetter(
     *(field.name for field in fields(History) if field.name != "recommendations")
 )
-"""Returns the fields of a history that the table `histories` holds as one JSON text."""
+"""Returns the fields of a history that the table `histories` stores as one JSON text."""
 
 Row = tuple[str | int | float | None, ...]
 
@@ -87,20 +87,20 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """The histories to continue, by the clock as it was at the instant ``now``."""
+    """The histories to continue, by the clock at the instant ``now``."""
 
     now: Stamp
     histories: Mapping[str, History] = field(default_factory=dict)
     moved: float = 0.0
     """The seconds by which every instant was moved for that."""
     absent: float = 0.0
-    """The seconds since the last save; infinity if that is not known."""
+    """The seconds since the last save; infinity if unknown."""
     undecided: Mapping[str, float] = field(default_factory=dict)
-    """By target, the seconds between its last decision and the last save."""
+    """By target: the seconds between its last decision and the last save."""
     earlier: bool = False
-    """Whether an earlier run saved anything at all."""
+    """Whether an earlier run saved anything."""
     saved_at: float = 0.0
-    """When that was last, in Unix seconds by the clock of then."""
+    """The time of the last save, in Unix seconds by the clock at that time."""
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     """The state of the scale-down breakers, by server."""
 
@@ -128,10 +128,10 @@ class Clocks:
 
 
 def seconds_to_move(saved: Stamp, now: Stamp) -> float:
-    """Return by how many seconds the instants that were saved move.
+    """Return by how many seconds the saved instants must move.
 
-    Within one boot the steady clock says how much time has passed; the rest is a step of the clock.
-    After another boot that is not known, and none counts as passed: a clock that is wrong would end
+    Within one boot the steady clock shows how much time has passed; the rest is a step of the
+    clock. After another boot that is unknown, and no time counts as passed: a wrong clock would end
     windows early; so a limit holds too long, by its own length at most.
     """
     if _same_boot(saved, now):
@@ -145,7 +145,7 @@ def _same_boot(saved: Stamp, now: Stamp) -> bool:
 
 @dataclass(slots=True)
 class Record:
-    """What is kept of a target: its history, and when it was last decided about, if it was."""
+    """The stored data of a target: its history, and the time of its last decision, if any."""
 
     history: History
     decided: Instant | None = None
@@ -153,7 +153,7 @@ class Record:
 
 @dataclass(slots=True)
 class Contents:
-    """What is in a file: records and row ids by target key, and when it was saved (None: never)."""
+    """The content of a file: records and row ids by target key, and the save time (None: never)."""
 
     stamp: Stamp | None
     records: dict[str, Record] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class Contents:
 
 
 def read(connection: sqlite3.Connection) -> Contents:
-    """Read all that is in a database; raises MalformedError for what is not plausible."""
+    """Read a whole database; raises MalformedError for implausible data."""
     row = connection.execute("SELECT wall, steady, boot_id FROM clock").fetchone()
     contents = Contents(None if row is None else Stamp(*row))
     earliest, latest = _bounds(contents.stamp)
@@ -224,7 +224,7 @@ def _bounds(stamp: Stamp | None) -> tuple[float, float]:
 
 
 def _recommendations(connection: sqlite3.Connection) -> dict[int, list[Recommendation]]:
-    """Read the recommendations by row id of their target; their slots have no holes."""
+    """Read the recommendations by row id of their target; their slots have no gaps."""
     found: dict[int, list[Recommendation]] = defaultdict(list)
     for slot, target_id, replicas, time, first, only_down in connection.execute(
         "SELECT slot, target, replicas, time, first, only_down FROM recommendations"
@@ -238,19 +238,19 @@ def _recommendations(connection: sqlite3.Connection) -> dict[int, list[Recommend
 
 
 class Changes:
-    """Rows to be deleted and written, with one operation per target: deletions come first."""
+    """Rows to delete and to write, with one operation per target: deletions come first."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._deleted_from: dict[str, list[int]] = defaultdict(list)
 
     def delete(self, target_id: int) -> None:
-        """Delete a target and all that belongs to it."""
+        """Delete a target and all of its rows."""
         for table in OF_A_TARGET:
             self._deleted_from[table].append(target_id)
 
     def write(self, target_id: int, key: str, old: Record | None, new: Record) -> None:
-        """Write what differs between a target's record and the one in the file, if there is any."""
+        """Write the differences between a target's record and the one in the file, if any."""
         if old is None:
             self._rows["targets"].append((target_id, key))
         before = None if old is None else old.history.recommendations
@@ -271,7 +271,7 @@ class Changes:
             self._deleted_from["decided"].append(target_id)
 
     def apply(self, connection: sqlite3.Connection) -> None:
-        """Write all changes, within the transaction of the caller."""
+        """Write all changes, within the caller's transaction."""
         for table, target_ids in self._deleted_from.items():
             connection.execute(
                 f"DELETE FROM {table} WHERE target IN (SELECT value FROM json_each(?))",  # noqa: S608 - a table's name
@@ -287,7 +287,7 @@ class Changes:
         if len(new) < len(old):
             self._deleted_from["recommendations"].append(target_id)
             old = ()
-        # Unchanged recommendations are the same objects, and identity is quick to compare.
+        # Unchanged recommendations are the same objects, and comparing identity is fast.
         changed = compress(count(), map(is_not, new, old))
         for slot in chain(changed, range(len(old), len(new))):
             recommendation = new[slot]
@@ -297,7 +297,7 @@ class Changes:
 
 
 def upsert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
-    """Write rows in place of those with the same key."""
+    """Write rows, and replace those with the same key."""
     done = 0
     for size in _ROWS_AT_ONCE:
         while len(rows) - done >= size:

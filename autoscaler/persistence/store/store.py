@@ -1,4 +1,4 @@
-"""Histories in a directory, written by a thread of their own: no sync waits for the disk."""
+"""Histories in a directory, written by a separate thread: no sync waits for the disk."""
 
 import threading
 from collections import deque
@@ -30,9 +30,9 @@ _ANEW = (
 
 @dataclass(frozen=True, slots=True)
 class DiskTimeouts:
-    """How long, in seconds, a disk is waited for.
+    """The time limits of a disk, in seconds.
 
-    ``start`` is for reading what was kept, ``intend`` for a history before its write to the
+    ``start`` is for reading the stored state, ``intend`` for a history before its write to the
     cluster, ``close`` for writing the rest; ``pause`` is the time between an error and the next
     try.
     """
@@ -50,10 +50,10 @@ class _PendingRequest(NamedTuple):
 
 
 class _WriteQueue:
-    """Collects changes for the thread that writes.  No method waits for a disk.
+    """Collects changes for the writing thread. No method waits for a disk.
 
     A future is done when `_written` says so, or in `_expire` after ``timeout`` seconds of
-    ``monotonic``.  From then until the next `_written`, futures are done at once.
+    ``monotonic``. After that, futures are done at once until the next `_written`.
     """
 
     def __init__(self, timeout: float, monotonic: Callable[[], float]) -> None:
@@ -70,7 +70,7 @@ class _WriteQueue:
         self._closed = False
 
     def keep(self, kept: Sequence[tuple[str, History, float]]) -> None:
-        """Keep histories and when they were decided about, all of them in one transaction."""
+        """Queue histories and the times of their decisions, in one transaction."""
         with self._changed:
             if not self._closed:
                 self._batch.records.update(
@@ -79,7 +79,7 @@ class _WriteQueue:
                 self._changed.notify()
 
     def intend(self, target: str, history: History) -> Future[None]:
-        """Keep a history; the future is done once it is on the disk, or cannot be in time."""
+        """Queue a history; the future is done when it is on the disk, or cannot be in time."""
         future: Future[None] = Future()
         with self._changed:
             if not self._closed:
@@ -104,14 +104,14 @@ class _WriteQueue:
             self._changed.notify()
 
     def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
-        """Keep how the scale-down breakers of all servers stand."""
+        """Queue the states of the scale-down breakers of all servers."""
         with self._changed:
             if not self._closed:
                 self._batch.breakers = states
                 self._changed.notify()
 
     def shift(self, seconds: float) -> None:
-        """Move every instant that is kept; histories that come later are by the new clock."""
+        """Move every stored instant; later histories use the new clock."""
         with self._changed:
             self._batch.shifts.append(seconds)
             for target, record in self._batch.records.items():
@@ -123,7 +123,7 @@ class _WriteQueue:
             self._changed.notify()
 
     def _take(self) -> Batch | None:
-        """Wait for changes and return all of them; None once closed and empty."""
+        """Wait for changes and return all of them; None when closed and empty."""
         with self._changed:
             while self._batch == Batch():
                 if self._closed:
@@ -134,7 +134,7 @@ class _WriteQueue:
             return batch
 
     def _written(self, futures: int) -> None:
-        """Finish the futures up to a number of them: their histories are written, or cannot be."""
+        """Finish the futures up to a number: their histories are written, or cannot be."""
         with self._awaited:
             self._stalled = False
             done = self._pop(lambda request: request.number <= futures)
@@ -143,7 +143,7 @@ class _WriteQueue:
         _finish(done)
 
     def _expire(self) -> bool:
-        """Wait until a future has waited for too long, and finish all; False once closed."""
+        """Wait until a future has waited too long, and finish all; False when closed."""
         with self._awaited:
             while not (self._waiting and self._waiting[0].due <= self._monotonic()):
                 if self._closed and not self._waiting:
@@ -178,10 +178,10 @@ def _finish(futures: Iterable[Future[None]]) -> None:
 
 
 class SqliteHistoryStore(_WriteQueue):
-    """Keeps histories in a directory, which it creates if needed; fits `sync.ports.HistoryStore`.
+    """A `sync.ports.HistoryStore` in a directory, which it creates if needed.
 
-    What cannot be written is held in memory, and written once it can be.  ``on_state`` is called,
-    as `SqliteWorker` does, on the store's threads; if nothing of an earlier run was found, every
+    What cannot be written stays in memory, and is written when possible. ``on_state`` is called as
+    by `SqliteWorker`, on the store's threads; if nothing of an earlier run was found, every
     sentence says so.
     """
 
@@ -201,7 +201,7 @@ class SqliteHistoryStore(_WriteQueue):
             "store",
             self._path,
             self._write,
-            lambda _: self._writer.open(),  # what is damaged is seen when it is opened
+            lambda _: self._writer.open(),  # Damage is found when the file is opened.
             on_state,
             self._timeouts.pause,
             clocks.monotonic,
@@ -209,18 +209,18 @@ class SqliteHistoryStore(_WriteQueue):
         self._resumed: SimpleQueue[Resumption] = SimpleQueue()
         self._begun = False
         self._lost = ""
-        """The reason without a state of an earlier run, if it is missing."""
+        """Why there is no state of an earlier run, if it is missing."""
         self._timeout_thread = threading.Thread(
             target=self._watch, name="store-timeouts", daemon=True
         )
 
     @property
     def errors(self) -> int:
-        """How often the disk failed or did not answer in time, so far."""
+        """How often the disk failed or did not answer in time."""
         return self._worker.errors
 
     def start(self) -> Resumption:
-        """Return what the file holds, by the clock of now; nothing if it cannot be read."""
+        """Return the content of the file, by the current clock; nothing if it is unreadable."""
         self._worker.start()
         self._timeout_thread.start()
         try:
@@ -231,14 +231,14 @@ class SqliteHistoryStore(_WriteQueue):
             return Resumption(self._writer.now)
 
     def close(self) -> None:
-        """Write what is left, and accept nothing more."""
+        """Write the rest, and accept nothing more."""
         super().close()
         if not self._worker.join(self._timeouts.close):
             self._ill(self._no_answer(self._timeouts.close))
         self._timeout_thread.join(self._timeouts.intend)
 
     def _write(self) -> None:
-        """Run the thread that writes: everything in the queue in one transaction, and again."""
+        """Run the writing thread: everything in the queue in one transaction, repeatedly."""
         resumption = self._do(self._resume)
         if resumption is None:
             self._lost = _NOT_READ
@@ -257,7 +257,7 @@ class SqliteHistoryStore(_WriteQueue):
         return resumption
 
     def _save(self, batch: Batch | None = None) -> bool:
-        """Write a batch, or what is left in the end; False in the pause after an error."""
+        """Write a batch, or the rest at the end; False in the pause after an error."""
         if batch is None:
             skips = self._writer.is_saved
         else:
@@ -268,9 +268,9 @@ class SqliteHistoryStore(_WriteQueue):
         return not skips
 
     def _do(self, work: Callable[[], Result], futures: int = 0) -> Result | None:
-        """Do some work with the file, finish the futures up to a number, and report the state."""
+        """Run work on the file, finish the futures up to a number, and report the state."""
         result, failure = self._worker.attempt(work)
-        # Before the state, so that a stall that is over is not reported after it.
+        # Before the state, so that an ended stall is not reported after it.
         self._written(futures)
         if failure:
             self._ill(f"{failure}; {_IN_MEMORY}")
@@ -283,7 +283,7 @@ class SqliteHistoryStore(_WriteQueue):
         self._worker.report(ok=False, sentence=sentence, still=still)
 
     def _watch(self) -> None:
-        """Run the thread that finishes futures when the disk has not answered in time."""
+        """Run the thread that finishes futures when the disk does not answer in time."""
         while self._expire():
             self._ill(self._no_answer(self._timeouts.intend), lambda: self._stalled)
 
