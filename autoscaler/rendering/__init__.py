@@ -1,1 +1,1 @@
-"""Renderings of a decision: its state, a sentence, an explanation, and data as JSON."""
+"""Renderings of a decision: its state, a sentence, an explanation, and JSON."""

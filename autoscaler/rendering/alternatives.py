@@ -1,6 +1,6 @@
 """What would change a decision: it is decided again with one input changed.
 
-No rule is repeated here: each alternative is what `step.step_of` returns for other inputs.
+No rule is repeated here: each alternative is the result of `step.step_of` for other inputs.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,28 +39,28 @@ from autoscaler.rendering import wording
 from autoscaler.rendering.wording import time_of_day
 
 PARTS = 10_000
-"""The load of pods is changed by such parts of itself."""
+"""The step by which the load of pods changes, as a part of itself."""
 _ANY_CHANGE = ScalingPolicy(PolicyType.PODS, INT32_MAX, 1)
 _NO_WINDOW = ScalingRules(0, SelectPolicy.MAX, (_ANY_CHANGE,))
 _UNIT = 1000
-"""Values that are whole, as their target is, are changed by whole units."""
+"""Values that are whole numbers, like their target, change by whole units."""
 _MOST_STEPS, _MOST_PARTS = 1 << 40, 1 << 24
-"""A larger change of a value, and of the load of pods, is not looked for."""
+"""The largest change of a value, and of the load of pods, that is tried."""
 _MOST_COMPUTED, _OF_METRIC = 250_000, 50
-"""The most samples of a search for values; a metric counts as 50 in addition to its own."""
+"""The most samples in a search for values; a metric counts as 50 in addition to its own."""
 
 
 _MINIMUM, _MAXIMUM = "minReplicas", "maxReplicas"
 _MOST_TOLD = 8
-"""The most other values that are shown; there may be many metrics."""
+"""The most other values that are shown, since there may be many metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherValue:
-    """At another value of the metric number ``index`` the count would have been ``desired``.
+    """With another value of the metric number ``index`` the count would have been ``desired``.
 
-    ``result`` is that metric at the nearest such value.
-    ``parts`` is by how many parts of 10,000 each pod's load is another; None for a value.
+    ``result`` is that metric at the nearest such value. ``parts`` is the change of each pod's load
+    in parts of 10,000; None for a value.
     """
 
     index: int
@@ -71,7 +71,7 @@ class OtherValue:
 
 @dataclass(frozen=True, slots=True)
 class RemovedInput:
-    """Without something the count would have been ``desired``; ``until`` says when it ends."""
+    """Without an input the count would have been ``desired``; ``until`` is the input's end."""
 
     what: str
     desired: int
@@ -80,7 +80,7 @@ class RemovedInput:
 
 @dataclass(frozen=True, slots=True)
 class OtherBound:
-    """With the bound of a key, of ``replicas``, the count would have been ``desired``."""
+    """With ``replicas`` for a bound's key, the count would have been ``desired``."""
 
     which: str
     replicas: int
@@ -88,7 +88,7 @@ class OtherBound:
 
 
 def alternatives(entry: SyncResult) -> tuple[str, ...]:
-    """Return a sentence for each thing that would have changed the target's count."""
+    """Return a sentence for each change of an input that would have changed the target's count."""
     told, values = list[str](), list[str]()
     for alternative in alternatives_of(entry):
         count = wording.counted(alternative.desired, "replica")
@@ -128,7 +128,7 @@ def _value(alternative: OtherValue, entry: SyncResult) -> str:
 
 
 def alternatives_of(entry: SyncResult) -> Iterator[RemovedInput | OtherBound | OtherValue]:
-    """Yield what would change the count; nothing if deciding again has another result."""
+    """Yield what would change the count; nothing if deciding again gives another result."""
     again = _RepeatedDecision(entry)
     if isinstance(again.base.scale, Scale) and again.base.desired == entry.decision.desired:
         yield from _left_out(again)
@@ -148,7 +148,7 @@ class _RepeatedDecision:
         self.base = self.decide()
 
     def ends(self, until: float | None, what: str = "") -> str:
-        """Say when something expires; empty where that is not known."""
+        """Return the text for when something expires; empty if unknown."""
         return "" if until is None else f" ({what}expires at {time_of_day(until, self.now)})"
 
     def decide(
@@ -160,7 +160,7 @@ class _RepeatedDecision:
         breaker: bool = True,
         **of_target: Any,
     ) -> Decision:
-        """Decide, with other fields of the target; the breaker holds as it held the entry."""
+        """Decide with other fields of the target; the breaker holds as it held the entry."""
         entry = self.entry
         target = replace(entry.target, **of_target) if of_target else entry.target
         seen, before = observation or self.observation, history or self.history
@@ -183,7 +183,7 @@ class _RepeatedDecision:
 
 
 def _other_values(again: _RepeatedDecision) -> Iterator[OtherValue]:
-    """Yield the nearest values at which the count is larger or smaller, largest proposals first."""
+    """Yield the nearest values with a larger or smaller count, for the largest proposals first."""
     asked = {index: _proposal(again.base, index) for index in range(len(again.base.metrics))}
     known = {index: proposal for index, proposal in asked.items() if proposal is not None}
     for index in sorted(known, key=known.__getitem__, reverse=True):
@@ -192,13 +192,13 @@ def _other_values(again: _RepeatedDecision) -> Iterator[OtherValue]:
 
 
 def _proposal(decision: Decision, index: int) -> int | None:
-    """Return what a metric asks for; None where it fails, or is not asked."""
+    """Return the replicas that a metric asks for; None if it fails, or does not count."""
     outcome = decision.metrics[index].outcome if decision.metrics else None
     return outcome.proposal if isinstance(outcome, Calculation) else None
 
 
 def _nearest(again: _RepeatedDecision, index: int, sign: int) -> OtherValue | None:
-    """Look for the nearest value at which the count is larger (1), or smaller (-1)."""
+    """Search the nearest value with a larger count (1) or a smaller one (-1)."""
     reading, before = again.observation.readings[index], again.base.desired
     change, most_up, most_down = _changes(reading, again.spec.metrics[index].target)
     if again.computed > _MOST_COMPUTED:
@@ -217,7 +217,7 @@ def _nearest(again: _RepeatedDecision, index: int, sign: int) -> OtherValue | No
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int | None:
-    """Search 1 to ``most`` for the least number for which something holds, as for all above it."""
+    """Return the least number from 1 to ``most`` for which a monotone condition holds."""
     low, high = 0, min(1, most)
     while high > low and not holds(high):
         low, high = high, min(high * 4, most)
@@ -263,7 +263,7 @@ def _at_most(milli: int, before: int) -> int:
 
 
 def _other_bounds(again: _RepeatedDecision) -> Iterator[OtherBound]:
-    """Yield the bounds with which the count would have been on the other side of those in force."""
+    """Yield bounds that would put the count on the other side of the bounds in force."""
     base, limit = again.base, again.base.limit
     current, reason = base.current or 0, "" if limit is None else limit.reason
     wanted = current if limit is None else limit.before
@@ -281,7 +281,7 @@ def _other_bounds(again: _RepeatedDecision) -> Iterator[OtherBound]:
 def _further(again: _RepeatedDecision, which: str, wanted: int) -> Iterator[OtherBound]:
     """Yield the least maximum that the metrics need, or the highest minimum that permits a count.
 
-    Both lead to the count that a bound of ``wanted`` leads to now.
+    Both give the count that a bound of ``wanted`` gives now.
     """
     sign = 1 if which is _MAXIMUM else -1
     other = _with_bound(again, which, wanted)
@@ -312,11 +312,11 @@ def _with_bound(again: _RepeatedDecision, which: str, replicas: int) -> Decision
 
 
 _Alternatives = Iterator[tuple[str, Decision, str]]
-"""The removed input, the decision without it, and its end in words."""
+"""The removed input, the decision without it, and the text for its end."""
 
 
 def _left_out(again: _RepeatedDecision) -> Iterator[RemovedInput]:
-    """Yield each thing without which the count would have been another one."""
+    """Yield each input without which the count would have been another."""
     for what, decision, until in (*_of_others(again), *_of_stages(again), *_of_metrics(again)):
         if decision.desired != again.base.desired:
             yield RemovedInput(what, decision.desired, until)
@@ -330,7 +330,7 @@ def _left_out(again: _RepeatedDecision) -> Iterator[RemovedInput]:
 
 
 def _of_others(again: _RepeatedDecision) -> _Alternatives:
-    """Yield people, other autoscalers and idling."""
+    """Yield changes by people, other autoscalers and idling."""
     base, seen, extensions = again.base, again.observation, again.extensions
     if base.pause is not None and isinstance(seen.scale, Scale):
         bare = replace(seen, scale=replace(seen.scale, annotations=()))
@@ -358,7 +358,7 @@ def _of_stages(again: _RepeatedDecision) -> _Alternatives:
         return
     own = spec.behavior
     if own is None and held is not None and held.before == held.after:
-        # With a behavior recommendations count otherwise, so that they may have no part in it.
+        # With `behavior` recommendations count differently, so they may not matter.
         own = Behavior(_NO_WINDOW, _NO_WINDOW)
     if own is not None:
         free = Behavior(_free(own.scale_up), _free(own.scale_down))
@@ -392,7 +392,7 @@ def _of_metrics(again: _RepeatedDecision) -> _Alternatives:
 
 
 def _with_metrics(again: _RepeatedDecision, chosen: list[bool]) -> Decision:
-    """Decide by some of the metrics."""
+    """Decide with only some of the metrics."""
     seen, extensions = again.observation, again.extensions
     ranges = None if seen.ranges is None else tuple(compress(seen.ranges, chosen))
     readings = tuple(compress(seen.readings, chosen))
@@ -408,10 +408,10 @@ def _with_metrics(again: _RepeatedDecision, chosen: list[bool]) -> Decision:
 def _without_recommendations(
     again: _RepeatedDecision, held: Stabilization
 ) -> Iterator[RemovedInput]:
-    """Yield the recommendation that holds the count; or all of them, if others hold it too."""
+    """Yield the recommendation that holds the count; or all, if others hold it too."""
     before, known, holder = again.history, again.history.extended, held.held_by
     if before.recommendations is None or before.unobserved:
-        # The time without a sync counts as active, whatever of the recommendations is left out.
+        # The time without a sync counts as active, whichever recommendations are removed.
         stamp, first = again.entry.inputs.stamp, known.first_seen
         if first is None and before.recommendations is None:
             first = stamp

@@ -1,7 +1,7 @@
-"""What the API, `-o json` and the log say: one model for each answer, built from a decision once.
+"""The answers of the API, `-o json` and the log: one model for each, built from a decision once.
 
-The OpenAPI document is made of these models, and the commands read a daemon's answers with them.
-Counts that are not known are null.  A field that has a default is left out while it has that.
+The OpenAPI document consists of these models, and the commands read a daemon's answers with them.
+Unknown counts are null. A field with its default is omitted.
 """
 
 import re
@@ -42,16 +42,16 @@ def _instant(write: Callable[[float], str]) -> Any:
 
 
 Instant = Annotated[float, *_instant(rfc3339)]
-"""A Unix time, RFC 3339 in UTC in JSON, to the second."""
+"""A Unix time; in JSON RFC 3339 in UTC, to the second."""
 ExactInstant = Annotated[float, *_instant(rfc3339_milli)]
-"""The same to the millisecond."""
+"""The same, to the millisecond."""
 StateWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [*State]})]
 """A `State`; another version may have more."""
 MarkWord = Annotated[str, WithJsonSchema({"type": "string", "enum": [mark.word for mark in Mark]})]
 
 
 def _escaped(value: Any) -> Any:
-    """Return JSON whose texts have no lone surrogates, which UTF-8 cannot hold."""
+    """Return JSON with texts without lone surrogates, which UTF-8 cannot encode."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
@@ -68,20 +68,20 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+(?:/[A-Za-z0-9._~%!$&()*+,;
 
 
 def _link(text: object) -> str | None:
-    """Return a text that is the short address of a web server, without credentials or a query."""
+    """Return a text if it is the short URL of a web server, without credentials or a query."""
     if not isinstance(text, str) or len(text) > _LONGEST_LINK:
         return None
     return text if _ADDRESS.fullmatch(text) else None
 
 
 Text = Annotated[str, BeforeValidator(_escaped)]
-"""A text that may be of any characters: of a file, a server or a workload."""
+"""A text with arbitrary characters: from a file, a server or a workload."""
 Sentence = Annotated[str, BeforeValidator(_one_line)]
 """A text on one line, no longer than a sentence may be."""
 HolderName = Annotated[str, BeforeValidator(lambda name: printable(str(name), _LONGEST_HOLDER))]
-"""A name in a Lease, which whoever may write there chooses."""
+"""A name in a Lease, which any client with access to the Lease may set."""
 Link = Annotated[str | None, BeforeValidator(_link)]
-"""An address that may be followed; null in place of any other text."""
+"""A URL that may be followed; null in place of any other text."""
 AcceptedWrite = Annotated[Json, BeforeValidator(_escaped)]
 """JSON with such texts."""
 
@@ -95,7 +95,7 @@ def path_of_target(key: str) -> str:
 
 
 class _AnswerField:
-    """Describes a field of JSON as a model that wrote it."""
+    """Describes a field of JSON that another model has written."""
 
     def __init__(self, model: type[BaseModel]) -> None:
         self._model = model
@@ -117,41 +117,41 @@ class AnswerModel(BaseModel):
     )
 
     def encoded(self) -> bytes:
-        """Write it as JSON on one line, in ASCII whatever its texts hold."""
+        """Return it as JSON on one line, in ASCII."""
         text = self.model_dump_json(by_alias=True, exclude_defaults=True, ensure_ascii=True)
         return text.encode()
 
     def document(self) -> Json:
-        """Return what `encoded` writes."""
+        """Return the data of `encoded`."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
     def log_fields(self, only: Collection[str]) -> Json:
-        """Return some of the fields with keys in snake_case, as of a log line."""
+        """Return some of the fields with keys in snake_case, for a log line."""
         return self.model_dump(mode="json", include=set(only), exclude_defaults=True)
 
 
 class BadParameter(AnswerModel):
-    """A parameter that cannot be."""
+    """An invalid parameter."""
 
     name: str
     value: str
     problem: str
-    """What would be right."""
+    """The correct form."""
 
 
 class ProblemDetails(AnswerModel):
     """An error, as of RFC 9457."""
 
     type: str
-    """`about:blank`: the status says what kind of problem it is."""
+    """`about:blank`: the status is the kind of problem."""
     title: str
     status: int
     detail: Text
     """The sentence for people."""
     parameters: tuple[BadParameter, ...] = ()
-    """All parameters that cannot be."""
+    """All invalid parameters."""
     suggestions: tuple[Text, ...] = ()
-    """Keys of targets that may have been meant."""
+    """Keys of targets with similar names."""
 
 
 class ComponentState(AnswerModel):
@@ -160,7 +160,7 @@ class ComponentState(AnswerModel):
     name: str
     ok: bool
     required: bool
-    """Whether the daemon is not ready without it."""
+    """Whether the daemon needs it to be ready."""
     message: Text
     since: Instant
     """When `ok` last changed."""
@@ -177,7 +177,7 @@ class Fallback(AnswerModel):
 
 
 class Metric(AnswerModel):
-    """A metric against its target, in base units, or in percent for a utilization."""
+    """A metric and its target, in base units, or in percent for a utilization."""
 
     name: str
     type: str
@@ -185,28 +185,28 @@ class Metric(AnswerModel):
     target_type: str
     """utilization, value or average."""
     value: int | float | str | None
-    """A text for a value that is not a finite number."""
+    """The text of a value that is not a finite number."""
     target: int | float
     text: str
-    """Both as `kubectl get hpa` writes them."""
+    """Value and target as `kubectl get hpa` shows them."""
     proposed_replicas: int | None
-    """What it asks for."""
+    """The number of replicas that it asks for."""
     activity: Activity | None = None
-    """With `idle`: whether it is active."""
+    """With `idle`: whether it is above its activation."""
     fallback: Fallback | None = None
 
 
 class Pause(AnswerModel):
-    """A pause that holds."""
+    """A pause in force."""
 
     mode: PauseMode
     by: Text
     """Who paused it."""
     replicas: int | None = None
-    """The count that it asks for."""
+    """The number of replicas that it sets."""
     until: Instant | None = None
     prevented_replicas: int | None = None
-    """The count that there would be without it."""
+    """The number of replicas without it."""
 
 
 class Idle(AnswerModel):
@@ -219,59 +219,59 @@ class Idle(AnswerModel):
 
 
 class Hold(AnswerModel):
-    """`holdScaleDownQuery` lets nothing go down."""
+    """`holdScaleDownQuery` prevents scale-downs."""
 
     message: Sentence
-    """Why: what the query returns, or why it has no answer that counts."""
+    """The result of the query, or why it has no valid answer."""
     series: int = 0
-    """How many series hold."""
+    """The number of series that hold."""
     prevented_replicas: int | None = None
-    """The count that there would be without it."""
+    """The number of replicas without it."""
 
 
 class HpaState(AnswerModel):
-    """The HorizontalPodAutoscaler that controls a target, as its status was last."""
+    """The HorizontalPodAutoscaler that controls a target, with its last status."""
 
     name: str
     scaled_object: str = ""
-    """The ScaledObject for which KEDA made it."""
+    """The ScaledObject for which KEDA created it."""
     current_replicas: int | None = None
     desired_replicas: int | None = None
-    """Null before it has decided anything."""
+    """Null before its first decision."""
     metrics: tuple[str, ...] = ()
-    """What it has read of each metric, in words."""
+    """The values that it has read of each metric, as text."""
     inactive: str = ""
-    """The reason, where it does not scale by its metrics."""
+    """The reason if it does not scale by its metrics."""
 
 
 class TargetSummary(AnswerModel):
     """The state of a target after a sync."""
 
     target: str
-    """NAMESPACE/KIND/NAME, of a kind that is not of its usual group NAMESPACE/KIND.GROUP/NAME; with
-    `clusters` the name of the cluster and a / stand before it."""
+    """NAMESPACE/KIND/NAME, or NAMESPACE/KIND.GROUP/NAME if the kind is not of its usual group; with
+    `clusters` after the name of the cluster and a /."""
     state: StateWord
     message: Sentence
-    """What was decided, and why."""
+    """The decision and its reason."""
     min_replicas: int
     max_replicas: int
     current_replicas: int | None
     desired_replicas: int | None
     metrics: tuple[Metric, ...]
     min_replicas_by: str | None = None
-    """What sets the minimum in force, if not the target itself."""
+    """The origin of the minimum in force, if it is not the target's own."""
     max_replicas_by: str | None = None
     missing_bound: Sentence | None = None
-    """Why the query of a bound has no value, or no whole one."""
+    """Why the query of a bound has no value, or not a complete one."""
     pause: Pause | None = None
     idle: Idle | None = None
     hold: Hold | None = None
     mode: str = "live"
-    """`live`, or `shadow`: decided, and never written."""
+    """`live`, or `shadow`: decisions are made and never written."""
     controlled_by: Text | None = None
-    """The other autoscaler that controls the target, which is not written meanwhile."""
+    """The other autoscaler that controls the target; nothing is written meanwhile."""
     hpa: HpaState | None = None
-    """That HPA, with which the target is compared."""
+    """The HPA with which the target is compared."""
 
     @property
     def in_shadow(self) -> bool:
@@ -283,7 +283,7 @@ class TargetState(TargetSummary):
     """The state of a target as of its last sync."""
 
     cluster: str = ""
-    """Its cluster, with `clusters`."""
+    """The target's cluster, with `clusters`."""
     namespace: str
     kind: str
     name: str
@@ -293,16 +293,16 @@ class TargetState(TargetSummary):
 
 
 class LeaderState(AnswerModel):
-    """Who leads a cluster."""
+    """The leader of a cluster."""
 
     cluster: str = ""
-    """Left out without `clusters`."""
+    """Omitted without `clusters`."""
     leading: bool
-    """Whether this daemon does."""
+    """Whether this daemon is the leader."""
     holder: HolderName
-    """The process that the Lease names; empty while nobody is known to lead."""
+    """The process in the Lease; empty while there is no known leader."""
     url: Link
-    """Where its pages are, if it says so; null if not."""
+    """The URL of its pages; null if unknown."""
 
 
 class TargetList(AnswerModel):
@@ -312,7 +312,7 @@ class TargetList(AnswerModel):
     components: tuple[ComponentState, ...] = ()
     """The parts of the daemon that are not ok."""
     leaders: tuple[LeaderState, ...] | None = None
-    """Who leads each cluster; left out without leader election."""
+    """The leader of each cluster; omitted without leader election."""
     targets: tuple[TargetState, ...]
     continue_: str | None = Field(None, alias="continue", description="Asks for the next page.")
 
@@ -323,14 +323,14 @@ class Schedule(AnswerModel):
     name: Text
     open: bool
     opens: Instant | None
-    """When it opens next; null while it is open."""
+    """The next opening; null while it is open."""
     closes: Instant
     min_replicas: int | None
     max_replicas: int | None
 
 
 class Defaults(AnswerModel):
-    """The settings that apply where the target's own configuration says nothing."""
+    """The settings that apply if the target's own configuration lacks them."""
 
     tolerance: float
     downscale_stabilization: str
@@ -339,24 +339,24 @@ class Defaults(AnswerModel):
 
 
 class TargetDetail(AnswerModel):
-    """A target: its state, and the configuration that is in force for it."""
+    """A target: its state, and its configuration in force."""
 
     state: TargetState
     configuration: Annotated[AcceptedWrite, _AnswerField(TargetModel)]
-    """An entry of `targets`, complete: defaults and shared queries are written out."""
+    """An entry of `targets`, complete: with defaults and shared queries."""
     defaults: Defaults
     schedules: tuple[Schedule, ...]
-    """Those that are open, and those to come."""
+    """Open schedules, and future ones."""
 
 
 # -- the record ----------------------------------------------------------------------------------
 
 
 class Change(AnswerModel):
-    """A decision in which something changed; it holds until the target's next one."""
+    """A decision that changed something; it holds until the target's next change."""
 
     id: int
-    """Orders the changes of all targets as they were recorded."""
+    """Orders the changes of all targets by the time of recording."""
     target: Text
     time: ExactInstant
     state: StateWord
@@ -367,9 +367,9 @@ class Change(AnswerModel):
     max_replicas: int
     marks: tuple[MarkWord, ...]
     by: Text | None
-    """The field manager of others who changed the count."""
+    """The field manager of another client that changed the count."""
     replicas_before: int | None = None
-    """The count that others changed; left out where nobody else did."""
+    """The count before another client's change; omitted without one."""
 
 
 class Lapse(AnswerModel):
@@ -384,7 +384,7 @@ class ChangeList(AnswerModel):
 
     changes: tuple[Change, ...]
     lapses: tuple[Lapse, ...] = ()
-    """When nothing was recorded, between the changes of this page."""
+    """The lapses of the record between the changes of this page."""
     continue_: str | None = Field(None, alias="continue", description="Asks for the next page.")
 
 
@@ -393,9 +393,9 @@ class Query(AnswerModel):
 
     promql: Sentence
     source: str | None = None
-    """Where it is written: `queries.NAME`, the metric's own, a built-in one."""
+    """Its place: `queries.NAME`, the metric's own query, or a built-in one."""
     server: str | None = None
-    """The Prometheus server that is asked, if not the default one."""
+    """The Prometheus server, if not the default one."""
 
 
 class MissingData(AnswerModel):
@@ -406,7 +406,7 @@ class MissingData(AnswerModel):
 
 
 class UnreadyPod(AnswerModel):
-    """An unready pod, the rule, and from when on it no longer applies."""
+    """An unready pod, the rule, and when the rule ceases to apply."""
 
     pod: Text
     rule: UnreadyRule
@@ -430,14 +430,14 @@ class DecisionMetric(Metric):
     default: bool = False
     """Whether it is the default metric of a target without `metrics`."""
     failed: str | None = None
-    """The HPA's reason why there is no proposal."""
+    """The HPA's reason for the lack of a proposal."""
     error: Text | None = None
     missing: tuple[MissingData, ...] = ()
     usage: str | None = None
-    """The average of the pods that a utilization is made of."""
+    """The average over the pods from which a utilization is computed."""
     request: str | None = None
     total: str | None = None
-    """The sum that an average is made of."""
+    """The sum from which an average is computed."""
     ratio: float | str | None = None
     rule: Formula | None = None
     """The formula that gave the proposal."""
@@ -447,12 +447,12 @@ class DecisionMetric(Metric):
     pods: DecisionPods | None = None
     negative_sum: bool = False
     returned: Instant | None = None
-    """When it was read again after a gap."""
+    """When it was first read again after a gap."""
     nothing_down_before: Instant | None = None
 
 
 class BreakerHold(AnswerModel):
-    """The scale-down breaker holds a target that would scale down."""
+    """The scale-down breaker prevents a scale-down of a target."""
 
     server: str
     until: Instant
@@ -460,24 +460,24 @@ class BreakerHold(AnswerModel):
 
 
 class TargetDecision(TargetSummary):
-    """What was decided in one sync, and what became of it."""
+    """The decision of one sync, and the outcome of its write."""
 
     time: Instant
     outcome: Outcome
     cause: Text | None = None
     """The reason for the state, such as ScaleDownStabilized."""
     write: str | None = None
-    """What became of the write; absent where none was due."""
+    """The outcome of the write; absent if none was needed."""
     held_until: Instant | None = None
-    """The time until which nothing is written, because other clients undo our changes."""
+    """The time until which nothing is written, because other clients reverse our changes."""
     breaker: BreakerHold | None = None
     """The scale-down breaker that holds it."""
     releases_at: Instant | None = None
-    """When what holds it ends."""
+    """The end of the hold."""
 
 
 class ScaleRead(AnswerModel):
-    """The scale that was read, or why it was not."""
+    """The scale that was read, or why it could not be read."""
 
     spec_replicas: int | None = None
     status_replicas: int | None = None
@@ -486,7 +486,7 @@ class ScaleRead(AnswerModel):
 
 
 class StageRecommendation(AnswerModel):
-    """The recommendation that stabilization goes by."""
+    """The recommendation that stabilization uses."""
 
     replicas: int
     time: Instant
@@ -526,7 +526,7 @@ class DecisionEvent(AnswerModel):
 
 
 class CountChange(AnswerModel):
-    """Somebody else changed the count; a ``reversal`` undoes our own change."""
+    """Another client changed the count; a ``reversal`` undoes our own change."""
 
     before: int
     after: int
@@ -535,30 +535,30 @@ class CountChange(AnswerModel):
 
 
 class Decision(TargetDecision):
-    """A whole decision."""
+    """A complete decision."""
 
     metrics: tuple[DecisionMetric, ...]
     zone: Zone
-    """What kind of decision it is."""
+    """The kind of decision."""
     scale: ScaleRead
     stages: tuple[DecisionStage, ...]
-    """What changed the count on its way, in order."""
+    """The stages that changed the count, in order."""
     rescale: bool
     """Whether the count changes."""
     reason: Text
-    """As the HPA writes it."""
+    """The reason as the HPA writes it."""
     conditions: tuple[DecisionCondition, ...]
     events: tuple[DecisionEvent, ...]
     current_metrics: tuple[AcceptedWrite, ...]
     """`currentMetrics` of the HPA's status."""
     foreign_change: CountChange | None = None
-    """Who else changed the count since the sync before."""
+    """Another client's change of the count since the previous sync."""
     no_series: tuple[Text, ...] = ()
-    """What there is where a query found no series; of `autoscaler plan` only."""
+    """Which series exist if a query found none; only from `autoscaler plan`."""
 
 
 class RecordedDecision(AnswerModel):
-    """A decision in which something changed."""
+    """A decision that changed something."""
 
     id: int
     target: Text
@@ -569,29 +569,29 @@ class RecordedDecision(AnswerModel):
 
 
 class DecisionList(AnswerModel):
-    """Decisions, the last first; a page is shorter than `limit` where they are large."""
+    """Decisions, the last first; a page has fewer than `limit` if they are large."""
 
     decisions: tuple[RecordedDecision, ...]
     continue_: str | None = Field(None, alias="continue", description="Asks for the next page.")
 
 
 class Explanation(AnswerModel):
-    """The decision that held for a target at an instant, and why."""
+    """The decision in force for a target at an instant, and its explanation."""
 
     target: Text
     at: ExactInstant
     time: ExactInstant
-    """When it was decided."""
+    """The time of the decision."""
     until: ExactInstant | None
-    """When the next change came; null if it still holds, or nothing was recorded since."""
+    """The time of the next change; null if it still holds, or nothing was recorded since."""
     recorded_until: ExactInstant | None
-    """Set if nothing was recorded at `at`: the last instant before it that was."""
+    """If nothing was recorded at `at`: the last recorded instant before it."""
     state: StateWord
     message: Sentence
     lines: tuple[Text, ...]
     """The explanation, as `autoscaler plan --explain` shows it."""
     values: tuple[Sentence, ...]
-    """The numbers of the last sync at or before `at`, if that is a later one."""
+    """The numbers of the last sync at or before `at`, if it is later than the decision."""
     differences: tuple[Sentence, ...]
     """The changes since the previous decision."""
     alternatives: tuple[Sentence, ...]
@@ -599,13 +599,13 @@ class Explanation(AnswerModel):
     others: tuple[Sentence, ...]
     """Changes by other clients in the hour before."""
     decision: Annotated[Json, _AnswerField(Decision)] | None
-    """All of it; null if it is lost, or the target was removed."""
+    """The complete decision; null if it is lost, or the target was removed."""
     recomputed: bool | None = None
-    """Whether deciding again has the same result; only with `autoscaler explain --recompute`."""
+    """Whether deciding again gives the same result; only with `autoscaler explain --recompute`."""
 
     @property
     def validity(self) -> str:
-        """How long the decision was valid, in words."""
+        """Return the text for how long the decision was valid."""
         if self.recorded_until is not None:
             return f"valid when last recorded, at {rfc3339(self.recorded_until)}"
         if self.until is None:
@@ -625,17 +625,17 @@ class FieldDifference(AnswerModel):
 
 
 class ReadingDifference(AnswerModel):
-    """A metric whose HPA value matches none of our readings of the last period."""
+    """A metric whose HPA value equals none of our readings of the last period."""
 
     metric: Sentence
     ours: str
     theirs: str
     difference_percent: float | None = None
-    """Theirs over ours."""
+    """The HPA's value divided by ours."""
 
 
 class Disagreement(AnswerModel):
-    """A time in which the HPA wanted another count; the counts are those that differ most."""
+    """A time in which the HPA asked for another count; the counts are the largest difference."""
 
     begin: ExactInstant
     end: ExactInstant
@@ -643,13 +643,13 @@ class Disagreement(AnswerModel):
     theirs: int
     message: Sentence
     fields: tuple[FieldDifference, ...] = ()
-    """The fields that differed then."""
+    """The fields that differed in it."""
     readings: tuple[ReadingDifference, ...] = ()
-    """The readings that differed then, each where it differed most."""
+    """The readings that differed in it, each where it differed most."""
 
 
 class UncomparedTime(AnswerModel):
-    """How long the counts were not compared for a reason."""
+    """For how long the counts were not compared for a reason."""
 
     reason: Sentence
     seconds: float
@@ -669,7 +669,7 @@ class AgreementTime(AnswerModel):
     """`equal`, `withinPeriod`, `different` or `notCompared`."""
     seconds: float
     share: float
-    """Of the time that was compared; of all of it for `notCompared`."""
+    """The share of the compared time; for `notCompared`, of all time."""
     stretches: int
     longest_seconds: float
 
@@ -679,33 +679,33 @@ class TargetAgreement(AnswerModel):
 
     target: str
     since: Instant | None
-    """The first that is known of the time that was asked for; null where nothing is known."""
+    """The first known instant of the requested time; null if nothing is known."""
     compared_seconds: float
     agreement: float | None
-    """The share in which both want the same count, at once or within one period."""
+    """The share of time in which both ask for the same count, at once or within one period."""
     equal: float | None
-    """The share in which both want the same count at once."""
+    """The share of time in which both ask for the same count at once."""
     last_day: LastDay
     times: tuple[AgreementTime, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
-    """The longest ones, at most a hundred."""
+    """The longest intervals, at most 100."""
     not_compared: tuple[UncomparedTime, ...] = ()
-    """The reasons, the one with the most time first."""
+    """The reasons, longest time first."""
     differences: tuple[FieldDifference, ...] = ()
     """The fields that differ now, whether or not they have changed a count."""
     hpa: HpaState | None = None
     mode: str = "shadow"
     verdict: str
-    """`ready`, `early`, `differs` or `notCompared`, of all of the time and of the last day."""
+    """`ready`, `early`, `differs` or `notCompared`, by the total time and the last day."""
     message: Sentence
 
 
 class AgreementList(AnswerModel):
-    """How the targets in shadow agree, in the order of the configuration."""
+    """The agreement of targets in shadow, in the order of the configuration."""
 
     time: Instant
     live: int
-    """How many targets are not in shadow."""
+    """The number of targets that are not in shadow."""
     shadow: int
     targets: tuple[TargetAgreement, ...]
 
@@ -714,7 +714,7 @@ class AgreementList(AnswerModel):
 
 
 class Replicas(AnswerModel):
-    """Sums over the targets whose count is known."""
+    """Sums over the targets with a known count."""
 
     targets: int
     current: int
@@ -724,21 +724,21 @@ class Replicas(AnswerModel):
 
 
 class FleetTotals(AnswerModel):
-    """All targets in sums."""
+    """Sums over all targets."""
 
     time: Instant
     targets: int
     states: dict[str, int]
-    """How many targets are in each state."""
+    """The number of targets in each state."""
     failing: int
     at_maximum: int
-    """How many are at their maximum and need more."""
+    """The number of targets at their maximum that need more."""
     replicas: Replicas
     ready: bool
     leads: bool | None
     """Whether this daemon writes to any cluster; null without leader election."""
     leaders: tuple[LeaderState, ...] | None = None
-    """Who leads each cluster; left out without leader election."""
+    """The leader of each cluster; omitted without leader election."""
 
 
 class ServerBreaker(AnswerModel):
@@ -765,12 +765,12 @@ class RecordState(AnswerModel):
 
 
 class ShardState(AnswerModel):
-    """Which part of the targets this daemon has."""
+    """The part of the targets that this daemon has."""
 
     number: int
     shards: int
     urls: tuple[Link, ...]
-    """Where the pages of each shard are; null where that is not known."""
+    """The URL of each shard's pages; null if unknown."""
 
 
 class DaemonHealth(AnswerModel):
@@ -779,13 +779,13 @@ class DaemonHealth(AnswerModel):
     version: str
     ready: bool
     stalled: str | None
-    """Which sync hangs."""
+    """The sync that hangs."""
     leads: bool | None
     """Whether this daemon writes to any cluster; null without leader election."""
     leaders: tuple[LeaderState, ...] | None = None
-    """Who leads each cluster; left out without leader election."""
+    """The leader of each cluster; omitted without leader election."""
     shard: ShardState | None = None
-    """Left out without `shards`."""
+    """Omitted without `shards`."""
     components: tuple[ComponentState, ...]
     breakers: tuple[ServerBreaker, ...]
     record: RecordState

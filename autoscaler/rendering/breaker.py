@@ -1,4 +1,4 @@
-"""What happens to a scale-down breaker, as sentences: of the log, the pages and Events."""
+"""The changes of a scale-down breaker as sentences, for the log, the pages and Events."""
 
 from autoscaler.core.text import duration, printable, rfc3339
 from autoscaler.rendering import wording
@@ -8,7 +8,7 @@ _LONGEST_QUERY = 300
 
 
 def describe(news: BreakerNews) -> str:
-    """Say what happened to the breaker of a server, with all that an operator needs."""
+    """Return the sentence about a change of a server's breaker."""
     trip, server = news.trip, wording.prometheus_server(news.server)
     who = f"{trip.down} of the {trip.of} targets that read from {server}"
     now = f"{wording.counted(news.down, 'target')} of {news.of} that read from {server}"

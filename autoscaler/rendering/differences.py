@@ -1,6 +1,6 @@
 """The differences between a decision and the previous one, the most important first.
 
-All that `record.changes.change_key` calls a change has a sentence.
+Every difference that `record.changes.change_key` counts as a change has a sentence.
 """
 
 from collections.abc import Iterable, Iterator
@@ -56,7 +56,7 @@ _OUTCOMES = {
 
 
 def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
-    """Return a sentence for each thing that differs."""
+    """Return a sentence for each difference."""
     old, new = before.decision, after.decision
     found = [*_count(old, new), *_move(before, after), *_zone(old, new)]
     found += _compared(target_rules.facts(old), target_rules.facts(new))
@@ -80,7 +80,7 @@ def _count(old: Decision, new: Decision) -> Iterator[str]:
 
 
 def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    """Yield the new desired count, and the outcome of the write, where they changed."""
+    """Yield the new desired count and the outcome of the write, if they have changed."""
     old, new = before.decision, after.decision
     moved, moves = old.desired != old.current, new.desired != new.current
     is_same = (old.current, old.desired, old.reason) == (new.current, new.desired, new.reason)

@@ -43,8 +43,8 @@ def explain(
 ) -> str:
     """Explain a whole decision line by line; ``sources`` are of its queries.
 
-    ``file`` is the configuration for a hint that asks Prometheus; without it there is no hint.
-    Where it is kept what was decided from, it has the rules in force and the last change too.
+    ``file`` is the configuration for a hint that asks Prometheus; without it there is no hint. With
+    the inputs of the decision, the rules in force and the last change are included.
     """
     decision, target = result.decision, result.target
     sentence = printable(verdict(result), LONGEST_SENTENCE)
@@ -101,7 +101,7 @@ def _query(source: QuerySource, query: Query | None) -> Iterator[str]:
 
 
 def _condition(condition: Condition, decision: Decision) -> str:
-    """Write a condition; a failure that the verdict names already is not repeated."""
+    """Format a condition; a failure that the verdict names is not repeated."""
     message = wording.plain(condition.message, decision)
     failure = failure_of(decision)
     if failure is not None:
@@ -110,7 +110,7 @@ def _condition(condition: Condition, decision: Decision) -> str:
 
 
 def labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
-    """Yield some sentences as lines, the first one after a label."""
+    """Yield sentences as lines, the first one after a label."""
     for index, text in enumerate(texts):
         shown = printable(text, LONGEST_SENTENCE)
         yield f"  {(label if index == 0 else ''):<{_LABEL_WIDTH}}{shown}"
@@ -255,7 +255,7 @@ def _combination(decision: Decision) -> list[str]:
 
 
 def _stage(stage: _S | None, unchanged: str, why: Callable[[_S], str]) -> list[str]:
-    """Return the line of a stage, if it has run: what it changed and why, or that it did not."""
+    """Return the line of a stage that has run: its change and the reason, if any."""
     if stage is None:
         return []
     if stage.before == stage.after:

@@ -1,7 +1,7 @@
 """Histories as lines of JSON, which a daemon serves and `plan` reads.
 
-The first line is the header; each of the others is a target's key and what it remembers.  They are
-made and read one by one, since there may be thousands.
+The first line is the header; each other line is a target's key and its history. They are written
+and read one at a time, since there may be thousands.
 """
 
 import json
@@ -22,12 +22,12 @@ _history_of = reader_of(History)
 
 
 class FormatError(Exception):
-    """The lines are not of this format; the message says what is wrong."""
+    """The lines do not have this format; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayedHistories:
-    """The histories of a daemon by its own clock, then at ``now``, and whether it writes."""
+    """A daemon's histories by its own clock, its time ``now``, and whether it writes."""
 
     now: float
     leads: bool
@@ -42,7 +42,7 @@ class DisplayedHistories:
 
 
 def lines(now: float, histories: Mapping[str, History], *, leads: bool) -> Iterator[bytes]:
-    """Yield the lines, each made when it is taken."""
+    """Yield the lines, each created when it is needed."""
     header = {"version": VERSION, "now": now, "leads": leads, "targets": len(histories)}
     yield _line(header)
     for key, history in histories.items():
@@ -50,7 +50,7 @@ def lines(now: float, histories: Mapping[str, History], *, leads: bool) -> Itera
 
 
 def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> DisplayedHistories:
-    """Read the histories of the targets that are wanted.  Raises FormatError."""
+    """Read the histories of the wanted targets. Raises FormatError."""
     rest = iter(shown)
     first = next(rest, b"")
     if not first:
@@ -76,7 +76,7 @@ def read(shown: Iterable[bytes], wanted: AbstractSet[str]) -> DisplayedHistories
 
 
 def _line(document: object) -> bytes:
-    # Python's own JSON, both ways: it keeps infinities, NaN and lone surrogates.
+    # Python's own JSON, both ways: it supports infinities, NaN and lone surrogates.
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""The decision of the HPA of a target in shadow, in words and as an answer."""
+"""The decision of the HPA of a target in shadow, as text and as an answer."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def hpa_answer(hpa: Hpa) -> answers.HpaState:
 
 
 def hpa_text(hpa: Hpa) -> str:
-    """Say what an HPA has decided.
+    """Return the text of an HPA's decision.
 
     For example `HorizontalPodAutoscaler "web" wants 4 replicas, and found 3; cpu 93% of 70%`.
     """
@@ -44,7 +44,7 @@ def hpa_text(hpa: Hpa) -> str:
 
 
 def _metrics(hpa: Hpa) -> Iterator[str]:
-    """Yield each metric with what it is and what it should be; one that failed has no value."""
+    """Yield each metric with its value and target; a failed one has no value."""
     spec, status = hpa.spec, hpa.status
     if spec is None or status is None:
         return
@@ -61,7 +61,7 @@ def _metrics(hpa: Hpa) -> Iterator[str]:
 
 
 def inactive_text(status: HpaStatus) -> str:
-    """Say why an HPA is not scaling, if it is not."""
+    """Return why an HPA does not scale by metrics; empty if it does."""
     for condition in status.conditions:
         if condition.type in {SCALING_ACTIVE, ABLE_TO_SCALE} and not condition.true:
             return f"{condition.type} is False: {condition.reason}"
@@ -69,7 +69,7 @@ def inactive_text(status: HpaStatus) -> str:
 
 
 def undecided_text(hpa: Hpa, name: str = "the HPA") -> str:
-    """Say that an HPA, by its name in words, has decided nothing yet, and why."""
+    """Return the text for an HPA that has decided nothing yet, and why."""
     why = f": {hpa.undecided}" if hpa.undecided else ""
     return f"{name} has decided nothing yet{why}"
 

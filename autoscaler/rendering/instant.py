@@ -1,4 +1,4 @@
-"""The explanation of any instant that is in the record: what held then, and why."""
+"""The explanation of any recorded instant: the decision in force, and its reasons."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,15 +19,15 @@ from autoscaler.rendering.hpa import hpa_answer
 from autoscaler.rendering.record import metric_of, whole
 
 _AFTER = 1e-3
-"""Ends of a time are not part of it; instants are kept to the millisecond."""
+"""The end of a time is not part of it; instants are rounded to the millisecond."""
 _NEAR_SECONDS, _NEAR = 3600.0, 200
 """Writes of other clients within this time before a decision are shown, among this many changes."""
 _MOST_OTHERS = 10
-"""The most of their changes that are named."""
+"""The most such changes that are shown."""
 
 
 def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.Explanation | None:
-    """Explain what held at an instant; None where nothing is recorded.  Raises RecordError."""
+    """Return the explanation of an instant; None if nothing is recorded. Raises RecordError."""
     change = record.change_at(target, at)
     if change is None:
         return None
@@ -53,7 +53,7 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
 
 
 def _decided(record: DirectoryRecord, change: Change, at: float, *, silent: bool) -> dict[str, Any]:
-    """Return what there is to say of a decision; no values where nothing was recorded ``at``."""
+    """Return the explanation of a decision; without values if nothing was recorded ``at``."""
     said: dict[str, Any] = {"differences": (), "alternatives": (), "decision": None}
     if Mark.REMOVED in change.marks:
         gone = f"{change.target}: not configured since {rfc3339(change.time)}"
@@ -77,7 +77,7 @@ def _plain(text: str) -> str:
 
 
 def _differences(record: DirectoryRecord, change: Change, entry: SyncResult) -> Iterator[str]:
-    """Yield what differs from the change before, and whether there is a time between them."""
+    """Yield the differences from the previous change, and whether there is a lapse between them."""
     found = record.changes([change.target], 0.0, change.time + _AFTER, limit=1, before=change.id)
     if not found:
         yield "first recorded decision"
@@ -103,7 +103,7 @@ def _differences(record: DirectoryRecord, change: Change, entry: SyncResult) -> 
 
 
 def _values(record: DirectoryRecord, change: Change, entry: SyncResult, at: float) -> Iterator[str]:
-    """Yield the numbers of the last sync at an instant, if it came after the change."""
+    """Yield the numbers of the last sync at an instant, if it is later than the change."""
     last: Sample | None = None
     for sample in record.samples(change.target, at, at + _AFTER):
         if sample.time <= at:
@@ -141,7 +141,7 @@ def _value_text(metric: MetricSpec, value: int) -> str:
 
 
 def _others(record: DirectoryRecord, change: Change, after: Change | None) -> Iterator[str]:
-    """Yield who else set the count shortly before a decision, with it, or at its end."""
+    """Yield other clients that set the count shortly before a decision, with it, or at its end."""
     begin = change.time - _NEAR_SECONDS
     near = record.changes([change.target], begin, change.time + _AFTER, limit=_NEAR)
     last = () if after is None else (after,)
@@ -164,7 +164,7 @@ def _who(record: DirectoryRecord, change: Change) -> str:
 
 
 def recorded_targets(record: DirectoryRecord) -> answers.TargetList:
-    """Return the last state of all configured targets.  Raises RecordError."""
+    """Return the last state of all configured targets. Raises RecordError."""
     span = record.span()
     if span is None:
         raise RecordError("nothing is recorded yet")
@@ -208,7 +208,7 @@ def _standing(row: Change) -> dict[str, Any]:
 
 
 def change_of(row: Change, record: DirectoryRecord) -> answers.Change:
-    """Return a change as the API and the commands show it."""
+    """Return a change in the form of the API and the commands."""
     foreign = None
     if Mark.FOREIGN in row.marks and (entry := record.entry_or_none(row)) is not None:
         foreign = entry.decision.foreign

@@ -1,7 +1,7 @@
-"""What a metric uses of its query's answer, and why a query finds no series.
+"""The series that a metric uses from its query's answer, and why a query finds none.
 
-The second is asked of its Prometheus, a few short questions.  `validate --prometheus`, `plan` and
-the daemon say the same.
+For the latter, Prometheus is asked a few short questions. `validate --prometheus`, `plan` and the
+daemon use the same sentences.
 """
 
 import json
@@ -34,9 +34,9 @@ _MOST_VALUES, _MOST_LABELS, _LONGEST = 5, 20, 60
 def coverage(
     target: Target, metric: MetricSpec, query: Query, answer: QueryResult, now: float
 ) -> tuple[str, tuple[str, ...]]:
-    """Say what a metric finds in some series, and what is missing, as sentences.
+    """Return sentences about what a metric finds in some series, and what is missing.
 
-    It is read as a sync would; the pods are those that the series name.
+    The answer is read as in a sync, with the pods that the series name.
     """
     nothing, of_all, per_pod = "finds nothing", answer, metric.of_pods
     answer = answer.only(query.series_labels)
@@ -99,7 +99,7 @@ def _no_pods(target: Target, metric: MetricSpec, query: Query, answer: QueryResu
 
 
 def existing(target: Target, metric: MetricSpec, query: Query, answer: QueryResult) -> str:
-    """Return which values the labels have that select a metric's series."""
+    """Return the existing values of the labels that select a metric's series."""
     wanted = list(dict.fromkeys(_labels_used(metric, query)))
     texts = [values_of(label, answer) for label in wanted]
     lacking = [label for label, text in zip(wanted, texts, strict=True) if not text]
@@ -136,7 +136,7 @@ def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
 
 
 def values_of(label: str, answer: QueryResult, *, all_of_them: bool = True) -> str:
-    """Return some values of a label in an answer, in words; empty without values."""
+    """Return some values of a label in an answer, as text; empty without values."""
     values = sorted({series.labels[label] for series in answer.series if label in series.labels})
     if not values:
         return ""
@@ -156,17 +156,17 @@ _MOST_SELECTORS, _MOST_MATCHERS = 4, 8
 _LONGEST_FINDING = 1000
 _LONGEST_SELECTOR = 200
 _LOOK_BACK = "6h:1m"
-"""How far, and in which steps, the last sample of a selector without series is searched for."""
+"""How far back, and in which steps, the last sample of a selector without series is searched."""
 
 
 class _UnknownError(Exception):
-    """Prometheus does not say it."""
+    """Prometheus does not answer that."""
 
 
 def why_no_series(ask: Ask, promql: str, name: str = "") -> str:
-    """Say which part of a query without series finds nothing; empty where that is not known.
+    """Return which part of a query without series finds nothing; empty if unknown.
 
-    ``name`` is a name that the reader has just read, which is not repeated.
+    ``name`` is a name that the reader has just read, and is not repeated.
     """
     found: list[str] = []
     with suppress(_UnknownError):
@@ -184,7 +184,7 @@ class _Investigation:
         self._left = _MOST_QUESTIONS
 
     def causes(self, promql: str) -> Iterator[str]:
-        """Yield a sentence for each selector that finds nothing, or one on all that find some."""
+        """Yield a sentence for each selector that finds nothing, or one if all find some."""
         # Start times only choose between series.
         every = (selector for selector in selectors_of(promql) if selector.name != STARTS)
         selectors = tuple(islice(every, _MOST_SELECTORS))
@@ -218,7 +218,7 @@ class _Investigation:
     def _excluding(
         self, selector: VectorSelector, named: VectorSelector, others: Sequence[Matcher]
     ) -> str:
-        """Return which of the ``others``, the matchers of labels, exclude all series."""
+        """Return the label matchers among ``others`` that exclude all series."""
         asked = others[:_MOST_MATCHERS]
         for matcher in asked:
             if not self._count(replace(selector, matchers=(*named.matchers, matcher))):
@@ -273,14 +273,14 @@ class _Investigation:
             raise _UnknownError
         self._left -= 1
         answer = self._ask(promql)
-        # A part of the series may be elsewhere.
+        # Some of the series may be on another server.
         if isinstance(answer, QueryFailure) or answer.warnings:
             raise _UnknownError
         return answer
 
 
 def samples_of(selector: VectorSelector) -> str:
-    """Return PromQL for the last sample of each series that a selector begins with."""
+    """Return PromQL for the last sample of each series with the selector's first matchers."""
     offset = f" offset {selector.offset}" if selector.offset else ""
     if selector.range:
         return f"last_over_time({selector}[{selector.range}]{offset})"
@@ -308,7 +308,7 @@ class MissingSeries:
 def missing_in(target: Target, observation: Observation) -> tuple[MissingSeries, ...]:
     """Return the queries of a target in which a sync found no series.
 
-    Of a metric of pods that says nothing where the pods are not known.
+    For a metric of pods this needs the pods to be known.
     """
     knows_pods = isinstance(observation.pods, tuple)
     found = [
@@ -333,14 +333,14 @@ def _is_empty(reading: Reading | None) -> bool:
 
 @dataclass(slots=True)
 class Findings:
-    """Says why queries find nothing; uses of one that follow each other are asked once."""
+    """Explains queries that find nothing; consecutive uses of one query are asked once."""
 
     ask: Callable[[str, str], QueryResult | QueryFailure]
-    """Gets the name of the server, and PromQL."""
+    """Called with the name of the server, and PromQL."""
     _last: tuple[tuple[QueryKey, str], QueryResult | QueryFailure, str] | None = None
 
     def text_of(self, missing: MissingSeries) -> str:
-        """Return what there is of a query; empty where nothing is known."""
+        """Return which series of a query exist; empty if unknown."""
         metric = missing.metric
         key = missing.query.key, "" if metric is None else metric.name
         if self._last is None or self._last[0] != key:
@@ -363,7 +363,7 @@ class Findings:
 def of_target(
     findings: Sequence[tuple[MissingSeries, str]], missing: Sequence[MissingSeries]
 ) -> list[str]:
-    """Return what was found of what a target misses; each use is named where there are several."""
+    """Return the findings about a target's missing series; several uses are named."""
     return [
         f"{use.what}: {found}" if len(missing) > 1 else found for use, found in findings if found
     ]

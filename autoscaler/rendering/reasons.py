@@ -1,7 +1,7 @@
 """The sentence of a decision, for the log, pages, `plan`, `status` and Events.
 
-`verdict` is the whole sentence; the others are its parts, which an explanation tells one by one:
-what keeps a count from what the metrics ask for, and what decides in addition to the metrics.
+`verdict` is the whole sentence; the other functions are its parts, which an explanation shows
+separately: the restraint between the metrics and the count, and other rules that decide.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ def verdict(result: SyncResult) -> str:
 
 
 def _controller(decision: Decision) -> str:
-    """Name the other autoscaler, and say why it cannot be checked now, if so."""
+    """Return the other autoscaler's name, and why it cannot be checked now, if so."""
     why = decision.unchecked
     last = f" (last known, cannot be checked: {why})" if why else ""
     return f"{decision.controller}{last}"
@@ -100,7 +100,7 @@ def _change(result: SyncResult, restraint: Restraint | None) -> str:
 
 
 def _unchanged(result: SyncResult, restraint: Restraint | None) -> str:
-    """Return the sentence of a decision that keeps the count: the state, the count and why."""
+    """Return the sentence of a decision that keeps the count: state, count and reason."""
     decision, count = result.decision, result.decision.current
     if restraint is Restraint.OTHERS:
         until = time_of_day(decision.held_until or 0.0, decision.time)
@@ -131,11 +131,11 @@ _STATES: Mapping[Restraint | None, str] = {
     Restraint.STABILIZATION: "stabilizing at {}",
     Restraint.LIMIT: "limited at {}",
 }
-"""The beginning of a sentence on a count that does not follow the metrics."""
+"""The start of a sentence about a count that does not follow the metrics."""
 
 
 def _bound_in_force(decision: Decision, restraint: Restraint | None) -> str:
-    """Return which bound keeps the count, and what sets it; empty if no bound does."""
+    """Return which bound keeps the count, and its origin; empty if none does."""
     combined, count = decision.combination, decision.current or 0
     if restraint is Restraint.LIMIT and limit_of(decision) == TOO_MANY:
         return f"at maximum ({target_rules.max_replicas(decision)})"
@@ -146,7 +146,7 @@ def _bound_in_force(decision: Decision, restraint: Restraint | None) -> str:
 
 
 def _unmoved(decision: Decision) -> str:
-    """Return why a metric whose ratio is not tolerated asks for the current count."""
+    """Return why a metric outside its tolerance asks for the current count."""
     combined = decision.combination
     if combined is None or combined.after != decision.current:
         return ""
@@ -165,7 +165,7 @@ def _unmoved(decision: Decision) -> str:
 
 
 def _filled_in(outcome: Calculation, *, is_above: bool) -> str:
-    """Return which pods count as idle or as fully loaded in a ratio with pods filled in."""
+    """Return which pods count as idle or fully loaded in a ratio with assumed values."""
     groups = outcome.groups
     kinds = [("without a sample", () if groups is None else groups.missing)]
     if groups is not None and is_above:
@@ -207,7 +207,7 @@ def _partly(decision: Decision) -> str:
 
 
 def _additions(decision: Decision, restraint: Restraint | None) -> str:
-    """Return what applies in addition; each part begins with a semicolon."""
+    """Return the rules that apply in addition; each part begins with a semicolon."""
     parts = [_partly(decision), *target_rules.parts_of_sentence(decision, restraint)]
     return "".join(f"; {part}" for part in parts if part)
 
@@ -320,7 +320,7 @@ def _wakes(decision: Decision) -> bool:
 
 
 def _restricted(result: SyncResult, restraint: Restraint | None, *, bounds: bool = True) -> str:
-    """Return what keeps the count from the recommendation, with or without bounds."""
+    """Return the restraint between the recommendation and the count, with or without bounds."""
     decision = result.decision
     stabilization, limit, combined = decision.stabilization, decision.limit, decision.combination
     if restraint is Restraint.PAUSE:
@@ -342,7 +342,7 @@ def _restricted(result: SyncResult, restraint: Restraint | None, *, bounds: bool
 
 
 def _bound(asked: int, decision: Decision) -> list[str]:
-    """Return the bound that the metrics ask to pass, if any; the count is held at it anyway."""
+    """Return the bound that the metrics ask to exceed, if any, even if the count is held at it."""
     if asked < decision.min_replicas:
         return [f"minReplicas is {target_rules.min_replicas(decision)}"]
     if asked > decision.max_replicas:

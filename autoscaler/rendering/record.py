@@ -1,7 +1,7 @@
-"""One target at one sync: the answers of `rendering.answers` are made of a decision here.
+"""One target at one sync: builds the answers of `rendering.answers` from a decision.
 
-`target_state` is quick, since a page shows thousands; `decided` is what the log shows, and `whole`
-is all that there is.
+`target_state` is fast, since a page shows thousands; `decided` is for the log, and `whole` has
+everything.
 """
 
 import math
@@ -43,7 +43,7 @@ UNKNOWN, NOT_ASKED = "<unknown>", "-"
 
 
 class QuerySource(NamedTuple):
-    """Where a metric's PromQL is from; ``default`` is of a target without `metrics`."""
+    """The origin of a metric's PromQL; ``default`` is for a target without `metrics`."""
 
     name: str
     default: bool = False
@@ -56,7 +56,7 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
     """Return the state of a target since an instant; ``message`` replaces the verdict if given."""
     metrics = _metrics(result.decision)
     if not metrics:
-        # A target at zero, or that another autoscaler controls, needs no values.
+        # A target at zero, or controlled by another autoscaler, needs no values.
         absent = UNKNOWN if result.decision.current is None else NOT_ASKED
         metrics = tuple([metric_of(metric, None, absent) for metric in result.target.spec.metrics])
     fields = _standing(result, result.classified().state, metrics)
@@ -71,7 +71,7 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
 
 
 def decided(result: SyncResult) -> answers.TargetDecision:
-    """Return what was decided, without its stages."""
+    """Return a decision without its stages."""
     metrics = _metrics(result.decision)
     return answers.TargetDecision(**_decided(result, metrics))
 
@@ -79,7 +79,7 @@ def decided(result: SyncResult) -> answers.TargetDecision:
 def whole(
     result: SyncResult, sources: Sequence[QuerySource] = (), no_series: Sequence[str] = ()
 ) -> answers.Decision:
-    """Return all of a result; ``sources`` are of the target's queries."""
+    """Return a complete result; ``sources`` are of the target's queries."""
     decision, scale = result.decision, result.decision.scale
     metrics = tuple(
         decision_metric(metric, **_query(result, index, sources))
@@ -155,7 +155,7 @@ def _decided(result: SyncResult, metrics: Sequence[answers.Metric]) -> dict[str,
 
 
 def write_word(write: WriteOutcome | None) -> str | None:
-    """Return a word for what became of the write; None where none was due."""
+    """Return the word for the outcome of a write; None if none was needed."""
     words = {AcceptedWrite: WRITTEN, WriteConflict: "superseded", WriteFailure: "failed"}
     if isinstance(write, SkippedWrite):
         return write.reason.value
@@ -187,7 +187,7 @@ def _stage(
 
 
 def defaults_of(flags: Flags) -> answers.Defaults:
-    """Return the settings of all targets, as they are written."""
+    """Return the settings of all targets, as configured."""
     return answers.Defaults(
         tolerance=flags.tolerance,
         downscale_stabilization=format_seconds(flags.downscale_stabilization),
@@ -253,7 +253,7 @@ def decision_metric(result: MetricResult, **query: Any) -> answers.DecisionMetri
 
 
 def _number(value: float | None) -> float | str | None:
-    """Return a number; as a text if it is not finite, which JSON does not have."""
+    """Return a number; as text if it is not finite, which JSON cannot express."""
     return value if value is None or math.isfinite(value) else str(value)
 
 
@@ -269,7 +269,7 @@ def _query(result: SyncResult, index: int, sources: Sequence[QuerySource]) -> di
 
 
 def gaps_of(reading: Reading) -> tuple[Gap, ...]:
-    """Return what a reading lacks."""
+    """Return the gaps of a reading."""
     if isinstance(reading, Gap):
         return (reading,)
     if isinstance(reading, PodSamples):

@@ -1,7 +1,7 @@
-"""The words of what a target has beyond the HPA's spec: pauses, bounds, idling, fallbacks, holds.
+"""The text of a target's extensions: pauses, bounds, idling, fallbacks, holds.
 
-What each rule adds to the sentence of a decision, to its explanation, to what differs from the
-decision before, and to its answers.
+It has what each rule adds to the sentence of a decision, to its explanation, to the differences
+from the previous decision, and to its answers.
 """
 
 from collections.abc import Iterator
@@ -40,26 +40,26 @@ _PAUSED = {
 
 
 def pause(pause: Pause, now: float, count: int | None = None) -> str:
-    """Write what is paused, at which count, by which source and its end."""
+    """Return the text of a pause: what, at which count, its source and its end."""
     at = "" if count is None else f" at {count}"
     until = "" if pause.until is None else f" until {time_of_day(pause.until, now)}"
     return f"{_PAUSED[pause.mode]}{at} by {pause.by}{until}"
 
 
 def prevented(decision: Decision) -> str:
-    """Write which count a pause prevents; empty where it prevents none."""
+    """Return which count a pause prevents; empty if none."""
     if decision.paused_from is None:
         return ""
     return f"; would scale to {decision.paused_from}"
 
 
 def min_replicas(decision: Decision) -> str:
-    """Write the minimum in force, and what sets it if that is not the target itself."""
+    """Return the minimum in force, and its origin if it is not the target's own."""
     return _by(decision.min_replicas, None if decision.bounds is None else decision.bounds.minimum)
 
 
 def max_replicas(decision: Decision) -> str:
-    """Write likewise the maximum."""
+    """Return the maximum in the same form."""
     return _by(decision.max_replicas, None if decision.bounds is None else decision.bounds.maximum)
 
 
@@ -68,7 +68,7 @@ def _by(replicas: int, bound: Bound | None) -> str:
 
 
 def goes_idle(decision: Decision) -> str:
-    """Write when a target that is awake goes idle; empty where it will not."""
+    """Return when a target that is awake goes idle; empty if it will not."""
     idle = decision.idle
     if idle is None or decision.zone is not Zone.METRICS:
         return ""
@@ -78,7 +78,7 @@ def goes_idle(decision: Decision) -> str:
 
 
 def asleep(decision: Decision) -> str:
-    """Write why a target is idle."""
+    """Return why a target is idle."""
     idle = decision.idle
     if idle is None or not idle.active:
         since = "" if idle is None else f" since {time_of_day(idle.last_active, decision.time)}"
@@ -89,7 +89,7 @@ def asleep(decision: Decision) -> str:
 
 
 def activity(result: MetricResult, target: Target) -> str:
-    """Write whether a metric is above its activation; empty where it takes no part."""
+    """Return whether a metric is above its activation; empty if it is not part of `idle`."""
     if result.activity is None:
         return ""
     word = wording.ACTIVITY_WORDS[result.activity]
@@ -104,7 +104,7 @@ def activity(result: MetricResult, target: Target) -> str:
 
 
 def fallback(result: MetricResult) -> str:
-    """Write what the fallback asks for in place of a metric; empty where it does not."""
+    """Return the replicas that a fallback asks for; empty if it does not apply."""
     use = result.fallback
     if use is None:
         return ""
@@ -116,12 +116,12 @@ def fallback(result: MetricResult) -> str:
 
 
 def _is_read(result: MetricResult) -> bool:
-    """Return whether an incomplete reading asks for what is proposed in place of a fallback."""
+    """Return whether an incomplete reading gives the proposal in place of a fallback."""
     return isinstance(result.outcome, MetricFailure) and result.outcome.at_least == result.proposal
 
 
 def fallback_rule(result: MetricResult) -> str:
-    """Write in brackets what a fallback depends on; empty where it is a plain count, or unused."""
+    """Return in brackets what a fallback depends on; empty for a plain count, or if unused."""
     settings = None if result.fallback is None else result.fallback.fallback
     if settings is None or settings.behavior is FallbackBehavior.STATIC or _is_read(result):
         return ""
@@ -133,13 +133,13 @@ def fallback_rule(result: MetricResult) -> str:
 
 
 def wanted(decision: Decision) -> str:
-    """Write which metric asks for replicas of a target that others switched off; or nothing."""
+    """Return which metric asks for replicas of a target scaled to zero by others; else empty."""
     metric = decision.wanted_by
     return "" if metric is None else f"; {wording.metric_name(metric)} asks for replicas meanwhile"
 
 
 def saturation(saturation: Saturation, now: float) -> str:
-    """Write the number of missing replicas, and the start of it."""
+    """Return the number of missing replicas, and the start of it."""
     missing = wording.counted(saturation.missing, "replica")
     return f"{missing} below demand since {time_of_day(saturation.since, now)}: {saturation.reason}"
 
@@ -148,7 +148,7 @@ def saturation(saturation: Saturation, now: float) -> str:
 
 
 def prevented_move(decision: Decision, restraint: Restraint | None) -> str:
-    """Write which count a rule keeps the target from, and why; empty where none of these does."""
+    """Return which count a rule prevents, and why; empty if none does."""
     if restraint is Restraint.QUERY and (hold := decision.hold) is not None:
         return f" (would scale to {hold.replicas}): {why_held(hold.reading)}"
     if restraint is Restraint.BREAKER and (breaker := decision.breaker) is not None:
@@ -159,7 +159,7 @@ def prevented_move(decision: Decision, restraint: Restraint | None) -> str:
 
 
 def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterator[str]:
-    """Yield what the rules add to a sentence; what the restraint says already is left out."""
+    """Yield what the rules add to a sentence, except what the restraint already says."""
     bounds, paused = decision.bounds, decision.pause
     if bounds is not None:
         yield bounds.missing
@@ -178,7 +178,7 @@ def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterat
 
 
 def stages(result: SyncResult) -> dict[str, list[str]]:
-    """Return the lines about each rule, by their label."""
+    """Return the lines of each rule, by label."""
     decision = result.decision
     return {"paused": _pause(decision), "idle": _idle(decision), "hold": _hold(result)}
 
@@ -226,7 +226,7 @@ def _hold(result: SyncResult) -> list[str]:
 
 
 def bounds_lines(result: SyncResult) -> list[str]:
-    """Return the bounds in force, what sets them, and which is missing."""
+    """Return the bounds in force, their origin, and missing ones."""
     decision, target = result.decision, result.target
     low, high = min_replicas(decision), max_replicas(decision)
     lines, bounds = [f"minReplicas {low}, maxReplicas {high}"], decision.bounds
@@ -257,14 +257,14 @@ def _asked_bound(
 
 
 def at_server(query: Query) -> str:
-    """Write at which server a query is asked, if not at the default one."""
+    """Return the server of a query as text; empty for the default server."""
     return f" at server {query.server}" if query.server else ""
 
 
 # -- in what differs from the decision before ------------------------------------------------------
 
 Fact = tuple[str, object, str]
-"""The sentence of its end, what makes it another one, and the sentence of what is so."""
+"""The sentence of its end, what identifies it, and the sentence of the fact."""
 PART_OF = {
     "the pause no longer prevents a change": "no longer paused",
     f"{HOLD_QUERY} no longer prevents a scale-down": f"{HOLD_QUERY} no longer holds",
@@ -317,7 +317,7 @@ def _prevents_moves(of: Decision) -> Iterator[Fact]:
 
 
 def fields_of(decision: Decision) -> dict[str, Any]:
-    """Return what a target has beyond the HPA's spec."""
+    """Return the answers about a target's extensions."""
     fields: dict[str, Any] = {}
     if (bounds := decision.bounds) is not None:
         fields["min_replicas_by"] = bounds.minimum.by or None

@@ -1,4 +1,4 @@
-"""Words for the pieces of a decision: the same in a log line, a table and an explanation."""
+"""Texts for the parts of a decision: the same in a log line, a table and an explanation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ STATE_WORDS: Mapping[str, str] = {
     State.IDLE: "idle",
     State.OK: "ok",
 }
-"""The word for each state, the one first that needs somebody most."""
+"""The word for each state; the state that most needs an operator is first."""
 MARK_WORDS = {mark: (mark.name or "").lower().replace("_", " ") for mark in Mark} | {
     Mark.WRITTEN: "scaled",
     Mark.FOREIGN: "changed by others",
@@ -76,7 +76,7 @@ def state_word(state: str) -> str:
 
 
 def target_key(target: Target) -> str:
-    """Name a target, whatever characters its file holds."""
+    """Return a target's key, printable."""
     return printable(target.key, _LONGEST_KEY)
 
 
@@ -86,7 +86,7 @@ def key_parts(key: str) -> TargetName:
 
 
 def metric_name(metric: MetricSpec) -> str:
-    """Name a metric as its author would: its kind of thing, its name, its selector."""
+    """Return a metric's short name: its kind, its name, its selector."""
     name, described = metric.name + selector(metric.selector), metric.described_object
     if metric.container is not None:
         name += f" of container {metric.container}"
@@ -96,7 +96,7 @@ def metric_name(metric: MetricSpec) -> str:
 
 
 def selector(chosen: LabelSelector | None) -> str:
-    """Write a selector as PromQL would."""
+    """Return a selector in the syntax of PromQL."""
     if chosen is None or chosen.empty:
         return ""
     labels = [f'{key}="{value}"' for key, value in chosen.match_labels]
@@ -115,9 +115,9 @@ def _matcher(requirement: Requirement) -> str:
 
 
 def similar(name: str, names: Sequence[str]) -> list[str]:
-    """Return the names that may be meant by an unknown one.
+    """Return similar names to an unknown one.
 
-    They are alike but for the case, else of the same last part, else the closest one.
+    They differ only in case, else have the same last part, else the closest one.
     """
     meant = name[:_LONGEST_COMPARED].lower()
     alike = [name for name in names if name.lower() == meant]
@@ -134,12 +134,12 @@ def _last_part(name: str) -> str:
 
 
 def server_label(server: str) -> str:
-    """Name a Prometheus server as `autoscaler resume --breaker` takes it, and metrics show it."""
+    """Return a Prometheus server's name as in `autoscaler resume --breaker` and in metrics."""
     return server or "default"
 
 
 def prometheus_server(server: str) -> str:
-    """Name a Prometheus server in a sentence."""
+    """Return a Prometheus server's name for a sentence."""
     return f'the Prometheus server "{printable(server, _LONGEST_NAME)}"' if server else "Prometheus"
 
 
@@ -147,25 +147,25 @@ def prometheus_server(server: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Write a count of things: "1 replica", "2 replicas"."""
+    """Format a count: "1 replica", "2 replicas"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def has_target(shard: int, url: str | None) -> str:
-    """Write which other shard has a target."""
+    """Return which other shard has a target."""
     return f"shard {shard} has the targets there" + ("" if url is None else f", see {url}")
 
 
 def some(names: tuple[str, ...], most: int = 3) -> str:
-    """Write the first names of a list, and how many more there are."""
+    """Return the first names of a list, and the number of the others."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def policy(policy: ScalingPolicy, start: int | None = None) -> str:
-    """Write what a scaling policy permits: "4 pods per 60 s", "100% of 3 replicas per 60 s".
+    """Format a scaling policy: "4 pods per 60 s", "100% of 3 replicas per 60 s".
 
-    ``start`` is the count at the start of the period, where that is known.
+    ``start`` is the count at the start of the period, if known.
     """
     of = "" if start is None else f" of {counted(start, 'replica')}"
     percent = policy.type is PolicyType.PERCENT
@@ -174,7 +174,7 @@ def policy(policy: ScalingPolicy, start: int | None = None) -> str:
 
 
 def quantity(metric: MetricSpec, milli: int) -> str:
-    """Write a value of a metric for people, to four digits; `format_milli` is exact.
+    """Format a value of a metric with up to four digits; `format_milli` is exact.
 
     CPU below a core is in millicores, memory and storage are in powers of 1024.
     """
@@ -202,7 +202,7 @@ def _binary(value: float) -> str:
 
 
 def _target_of(metric: MetricSpec) -> tuple[str, int]:
-    """Return the kind of a metric's target, and its value in milli-units or in percent."""
+    """Return the type of a metric's target, and its value in milli-units or in percent."""
     held = metric.target
     if held.average_utilization is not None:
         return "utilization", held.average_utilization
@@ -215,34 +215,34 @@ def _target_of(metric: MetricSpec) -> tuple[str, int]:
 
 
 def target_number(metric: MetricSpec) -> tuple[str, float]:
-    """Return the kind of a metric's target, and its value in base units or in percent.
+    """Return the type of a metric's target, and its value in base units or in percent.
 
-    The kinds are kube-state-metrics' values of `metric_target_type`.
+    The types are kube-state-metrics' values of `metric_target_type`.
     """
     kind, value = _target_of(metric)
     return kind, value if kind == "utilization" else value / 1000
 
 
 def target_value(metric: MetricSpec) -> str:
-    """Write the target of a metric."""
+    """Format the target of a metric."""
     kind, value = _target_of(metric)
     return f"{value}%" if kind == "utilization" else quantity(metric, value)
 
 
 def per(metric: MetricSpec) -> str:
-    """Write per what a value is: " per replica", " per pod", or nothing."""
+    """Return the denominator of a value: " per replica", " per pod", or nothing."""
     if _target_of(metric)[0] != "average":
         return ""
     return " per pod" if metric.of_pods else " per replica"
 
 
 def target(metric: MetricSpec) -> str:
-    """Write the target of a metric, and per what it is."""
+    """Format the target of a metric with its denominator."""
     return target_value(metric) + per(metric)
 
 
 def usage(result: MetricResult) -> str:
-    """Write the measured value, in the unit of the target; a dash without a value."""
+    """Format the measured value, in the unit of the target; a dash without a value."""
     if not isinstance(result.outcome, Calculation):
         return "-"
     current = result.outcome.current
@@ -254,19 +254,19 @@ def usage(result: MetricResult) -> str:
 
 
 def exactly(result: MetricResult) -> str:
-    """Write the sum of a metric's series where thousandths do not hold it; else nothing."""
+    """Format the exact sum of a metric's series if milli-units cannot express it; else empty."""
     reading = result.reading
     total = reading.total if isinstance(reading, Values) else None
     return "" if total is None else f"{total:.10g}"
 
 
 def usage_and_target(result: MetricResult) -> str:
-    """Write both as `kubectl get hpa` does: "26.5/30 per replica", "90%/70%"."""
+    """Format value and target as `kubectl get hpa` does: "26.5/30 per replica", "90%/70%"."""
     return f"{usage(result)}/{target(result.metric)}"
 
 
 def total(result: MetricResult) -> str | None:
-    """Write the sum of an average; None if the value is not an average of a sum."""
+    """Format the sum of an average; None for other values."""
     reading, outcome = result.reading, result.outcome
     if not isinstance(outcome, Calculation) or outcome.current.average_value is None:
         return None
@@ -281,7 +281,7 @@ def total(result: MetricResult) -> str | None:
 
 
 def usage_and_request(result: MetricResult) -> tuple[str, str] | None:
-    """Write the averages of usage and request of a utilization; None for other values."""
+    """Format the averages of usage and request of a utilization; None for other values."""
     if not isinstance(result.outcome, Calculation):
         return None
     current = result.outcome.current
@@ -292,7 +292,7 @@ def usage_and_request(result: MetricResult) -> tuple[str, str] | None:
 
 
 def measured_number(current: MetricValueStatus) -> float:
-    """Return what was measured, in the unit of `target_number`."""
+    """Return the measured value in the unit of `target_number`."""
     if current.average_utilization is not None:
         return current.average_utilization
     milli = current.average_value if current.value is None else current.value
@@ -303,12 +303,12 @@ def measured_number(current: MetricValueStatus) -> float:
 
 
 def reason(decision: Decision) -> str:
-    """Write a decision's reason with the names that people give to metrics."""
+    """Return a decision's reason with short names of metrics."""
     return plain(decision.reason, decision)
 
 
 def plain(text: str, decision: Decision) -> str:
-    """Replace the HPA's names of a decision's metrics, which dump selectors, in a text."""
+    """Replace the HPA's names of metrics, which contain Go structs, in a text."""
     for metric in sorted(decision.metrics, key=lambda metric: -len(metric.name)):
         if metric.name in text:
             text = text.replace(metric.name, metric_name(metric.metric))
@@ -318,7 +318,7 @@ def plain(text: str, decision: Decision) -> str:
 def named_events(decision: Decision) -> Iterator[Event]:
     """Yield a decision's events; events of failed metrics name the metric after the HPA's text.
 
-    They are in the order of the metrics; not each failed metric has one.
+    They are in the order of the metrics; some failed metrics lack one.
     """
     unnamed = list(decision.metrics)
     for event in decision.events:
@@ -339,7 +339,7 @@ def _is_of(event: Event, result: MetricResult) -> bool:
 
 
 def foreign(change: ForeignChange) -> str:
-    """Write which other manager set the replicas."""
+    """Return which other field manager set the replicas."""
     who = f'"{change.manager}"' if change.manager else "an unknown client"
     if change.manager == FIELD_MANAGER:
         who = "an instance of this autoscaler with a different Lease or none"
@@ -348,7 +348,7 @@ def foreign(change: ForeignChange) -> str:
 
 
 def recommendation(by: Recommendation, now: float) -> str:
-    """Write a recommendation that holds a count, or which sync found a count that does."""
+    """Return the text of a recommendation that holds a count, or of the sync with that count."""
     at = time_of_day(by.time, now)
     if not by.first:
         return f"recommendation of {by.replicas} at {at}"
@@ -357,7 +357,7 @@ def recommendation(by: Recommendation, now: float) -> str:
 
 
 def refill(back: Refill, now: float) -> str:
-    """Write that a reading has just returned, and when it may scale down again."""
+    """Return that a reading has just returned, and when it may scale down again."""
     ago = f"{max(0, round(now - back.returned))} s ago"
     what = f"first reading {ago}" if back.first else f"first reading after a gap {ago}"
     if back.after_hold:
@@ -366,13 +366,13 @@ def refill(back: Refill, now: float) -> str:
 
 
 def time_of_day(time: float, now: float) -> str:
-    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
+    """Format a Unix time near ``now`` as time of day in UTC; with the date on another day."""
     text = rfc3339(time)
     return text[11:] if text[:10] == rfc3339(now)[:10] else text
 
 
 def behavior(of: Behavior | None, flags: Flags) -> Iterator[tuple[str, str]]:
-    """Yield what is in force for scaling up and down, by what it is called."""
+    """Yield label and text of the rules in force for scaling up and down."""
     window = flags.downscale_stabilization
     if of is None:
         yield "Scale up", "at most twice the replicas or 4 per sync, no stabilization window"

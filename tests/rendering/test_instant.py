@@ -195,7 +195,7 @@ def test_a_decision_that_cannot_be_read_is_told_in_its_own_sentence() -> None:
     found = told(record.keep_change(lost), 155)
     assert found.lines == (
         "scaled 9 -> 12\\x1b[31m",
-        f"the rest cannot be read: the change of {KEY} is lost",
+        f"the rest cannot be read: no entry: {KEY}",
     )
     assert (found.differences, found.alternatives) == ((), ())
     record.keep_synced(timeline.sync("165s", jobs_waiting=60))

@@ -39,8 +39,7 @@ has the unit of its target: milli-units, or percent for a utilization; None if m
 class Sample(NamedTuple):
     """The numbers of one sync; they hold until the next sample, or until a lapse.
 
-    With 60 ``seconds`` the numbers of a minute: its last numbers, ``low`` the least and ``high`` the
-    most.
+    With 60 ``seconds`` it is a minute: its last numbers, the least (``low``), the most (``high``).
     """
 
     time: float

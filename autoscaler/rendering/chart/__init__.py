@@ -1,4 +1,4 @@
-"""A target over time, for a chart: lines, shades and marks.  Instants are Unix seconds."""
+"""A target over time, for a chart: lines, shades and marks. Instants are Unix seconds."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,8 +49,7 @@ def chart_of(
 ) -> Chart | None:
     """Return a target's chart of at most ``most`` times, at least eight.
 
-    What is after ``now`` has not been yet.  Returns None where nothing is recorded.  Raises
-    RecordError.
+    Times after ``now`` are in the future. Returns None if nothing is recorded. Raises RecordError.
     """
     span = record.span()
     until = end if span is None else min(end, span[1])
@@ -110,7 +109,7 @@ def _shades(
     view: tuple[float, float],
     recordable: tuple[float, float],
 ) -> Iterator[Shade]:
-    """Yield in the order of their begins what held, and where nothing was recorded why."""
+    """Yield the states, and the reasons for missing records, in the order of their begins."""
     (begin, end), (first, now) = view, recordable
     removed = [shade for shade in found.shades if shade.kind is ShadeKind.REMOVED]
     held = [shade for shade in found.shades if shade.kind is not ShadeKind.REMOVED]
@@ -129,7 +128,7 @@ def _shades(
 
 
 def _changes_of(record: DirectoryRecord, target: str, begin: float, end: float) -> Iterator[Change]:
-    """Yield a target's changes, the last ones first, down to the one in force at ``begin``."""
+    """Yield a target's changes, the last first, down to the one in force at ``begin``."""
     before: int | None = None
     while True:
         page = record.changes([target], begin, end, limit=_PAGE, before=before)
@@ -144,7 +143,7 @@ def _changes_of(record: DirectoryRecord, target: str, begin: float, end: float) 
 
 @dataclass(slots=True)
 class _ChartEvents:
-    """What is gathered from the changes, in order of time; ``removals`` are without the target."""
+    """The events in the changes, in order; ``removals`` are times without the target."""
 
     bounds: list[tuple[float, tuple[int, int]]] = field(default_factory=list)
     shades: list[Shade] = field(default_factory=list)
@@ -154,9 +153,9 @@ class _ChartEvents:
 
 
 def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _ChartEvents:
-    """Gather what changes tell that come with the last first; ``least`` seconds can be seen.
+    """Collect the events of changes, which come last first; ``least`` seconds are visible.
 
-    Shades that are nearer to each other than that are one, and so are marks.
+    Shades of the same kind that are nearer than that are merged, and so are marks.
     """
     found = _ChartEvents()
     shades: dict[ShadeKind, list[Shade]] = {kind: [] for kind in _SHADES.values()}
@@ -217,7 +216,7 @@ def _add_shade(shades: list[Shade], shade: Shade, least: float) -> None:
 
 
 def _merged(marks: Iterable[ChartMark], least: float) -> Iterator[ChartMark]:
-    """Yield marks of one kind, which come with the last first, near ones as one."""
+    """Yield marks of one kind, which come last first, with near ones merged."""
     groups: list[list[ChartMark]] = []
     for mark in marks:
         if groups and groups[-1][0].time - mark.time < least:

@@ -12,41 +12,41 @@ from autoscaler.rendering import wording
 from autoscaler.rendering.chart.model import MetricLines
 
 _COUNTS = (0, 1)
-"""Where the current and the desired count are in the numbers."""
+"""The positions of the current and the desired count in the numbers."""
 _MOST_OF_BUCKET = 8
-"""Of a bucket are shown: the last, two extremes of two counts, a gap and what is after it."""
+"""The rows shown of a bucket: the last, two extremes of two counts, a gap and the row after it."""
 
 MILLISECOND = 0.001
-"""Samples are kept to a millisecond, changes are not: one this much later is of the same sync."""
+"""Samples are rounded to a millisecond; a change this much later is of the same sync."""
 
 
 _V = TypeVar("_V")
 
 
 class Timeline(Generic[_V]):
-    """What came into force when, in order."""
+    """Values and the instants at which they came into force, in order."""
 
     def __init__(self, values: Sequence[tuple[float, _V]]) -> None:
         self.times = [time - MILLISECOND for time, _ in values]
         self.values = [item for _, item in values]
 
     def value_at(self, time: float) -> _V | None:
-        """Return what is in force at an instant; None where that is not known."""
+        """Return the value in force at an instant; None if unknown."""
         index = bisect_right(self.times, time)
         return self.values[index - 1] if index else None
 
     def until(self, time: float) -> float:
-        """Return when that is replaced; infinity if it is not."""
+        """Return when that value is replaced; infinity if never."""
         index = bisect_right(self.times, time)
         return self.times[index] if index < len(self.times) else math.inf
 
 
 RulesOverTime = Timeline[Rules | None]
-"""None are those that are not known."""
+"""None is an unknown number."""
 
 
 class ChartRow(NamedTuple):
-    """The numbers from an instant on, and their extremes until the next; none in a gap."""
+    """The numbers from an instant on, and their extremes until the next row; None in a gap."""
 
     time: float
     numbers: Numbers = ()
@@ -57,7 +57,7 @@ class ChartRow(NamedTuple):
 def rows_of(
     samples: Iterable[Sample], lapses: Sequence[Lapse], begin: float, end: float
 ) -> list[ChartRow]:
-    """Return the rows of a period, the last at its end; an earlier row applies at the begin."""
+    """Return the rows of a period; the last is at its end, an earlier row applies at its begin."""
     rows: list[ChartRow] = []
     gaps = [lapse for lapse in lapses if lapse.begin < end]
     for sample in samples:
@@ -76,7 +76,7 @@ def rows_of(
 
 
 def _append(rows: list[ChartRow], row: ChartRow, begin: float) -> None:
-    """Append a row at its time, or right after the row before; the last one at the begin holds."""
+    """Append a row at its time, or just after the previous row; at the begin the last one wins."""
     time = row.time
     if time > begin and (not rows or time > rows[-1].time):
         rows.append(row)
@@ -95,7 +95,7 @@ def _extended(row: ChartRow, time: float) -> ChartRow:
 
 
 def with_instants(rows: Sequence[ChartRow], instants: Iterable[float]) -> list[ChartRow]:
-    """Return the rows with others at some instants, at which what is before them holds."""
+    """Return the rows with more rows at some instants, which repeat the previous row."""
     if not rows:
         return []
     known = {row.time: row for row in rows}
@@ -109,8 +109,8 @@ def with_instants(rows: Sequence[ChartRow], instants: Iterable[float]) -> list[C
 def sampled_indexes(rows: Sequence[ChartRow], begin: float, end: float, most: int) -> list[int]:
     """Return the indexes of at most ``most`` rows, at least eight, that represent all rows.
 
-    Of each bucket of time these are the last, and those with counts beyond the ones before and
-    after, so that no step is lost; and the first gap.
+    Of each time bucket these are the last row, the rows with counts beyond those before and after,
+    so that no step is lost, and the first gap.
     """
     if len(rows) <= most:
         return [*range(len(rows))]
@@ -167,9 +167,9 @@ def _of_bucket(rows: Sequence[ChartRow], start: int, stop: int) -> list[int]:
 # -- metrics -------------------------------------------------------------------------------------
 
 _FIRST = 2
-"""Where the numbers of the first metric are."""
+"""The position of the numbers of the first metric."""
 _Key = tuple[str, str, int]
-"""Name, unit, and which one of equal ones."""
+"""Name, unit, and the number among equal ones."""
 _Number = float | None
 
 
@@ -208,7 +208,7 @@ def metric_lines(
 
 
 def _divided(numbers: Sequence[int], divisor: int) -> _Number:
-    """Return the only number, divided; None without one."""
+    """Return a single number, divided; None for others."""
     return None if not numbers else numbers[0] if divisor == 1 else numbers[0] / divisor
 
 

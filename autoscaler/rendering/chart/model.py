@@ -1,6 +1,6 @@
-"""What a chart is made of: lines, shades and marks.  Instants are Unix seconds.
+"""The parts of a chart: lines, shades and marks. Instants are Unix seconds.
 
-Objects that exist in thousands are plain dataclasses, which `Chart` writes like itself.
+Objects that exist in thousands are plain dataclasses, which `Chart` serializes like itself.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from autoscaler.rendering.answers import AnswerModel, ExactInstant
 
 
 def _short(value: float) -> Any:
-    """Return a whole number without its fraction, which is most of a chart."""
+    """Return a whole number without its fraction, since most numbers of a chart are whole."""
     return int(value) if value == int(value) else value
 
 
@@ -30,11 +30,11 @@ Line = Annotated[tuple[float | None, ...], PlainSerializer(_line), WithJsonSchem
 
 @dataclass(frozen=True, slots=True)
 class MetricLines:
-    """One metric: what it asked for, and its value against its target in the same unit.
+    """One metric: the replicas it asked for, and its value and target in the same unit.
 
-    ``unit`` is as an axis is labelled: "%", "cores per pod", "bytes per pod", "per replica"; empty
-    for a plain number.  ``target`` is the last one, ``targets`` the one at each time.  ``low`` and
-    ``high`` are the least and the most value until the next time.
+    ``unit`` is the label of an axis: "%", "cores per pod", "bytes per pod", "per replica"; empty
+    for a plain number. ``target`` is the last target value, ``targets`` the one at each time.
+    ``low`` and ``high`` are the least and the greatest value until the next time.
     """
 
     name: str
@@ -48,7 +48,7 @@ class MetricLines:
 
 
 class ShadeKind(StrEnum):
-    """What held for a time."""
+    """The state during a time."""
 
     FAILING = "failing"
     FALLBACK = "fallback"
@@ -64,14 +64,14 @@ class ShadeKind(StrEnum):
     LAPSE = "lapse"
     """Nothing was recorded."""
     BEFORE = "before"
-    """It was before anything was recorded of the target."""
+    """Before the target's first record."""
     FUTURE = "future"
-    """It has not been yet."""
+    """In the future."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shade:
-    """A time in which something held, and the sentence of when it began."""
+    """A time with one state, and the sentence at its begin."""
 
     kind: ShadeKind
     begin: ExactInstant
@@ -80,7 +80,7 @@ class Shade:
 
 
 class MarkKind(StrEnum):
-    """Who changed the count."""
+    """Which client changed the count."""
 
     OURS = "ours"
     FOREIGN = "foreign"
@@ -100,9 +100,9 @@ class ChartMark:
 class Chart(AnswerModel):
     """One target from ``begin`` to ``end``.
 
-    ``times`` ascend.  If a minute has only its least, most and last values, the
-    counts are the last; our changes within it are among the ``marks``.  ``minimum`` and ``maximum``
-    are the bounds in force.
+    ``times`` ascend. If a minute has only its least, greatest and last values, the counts are the
+    last; our changes within it are among the ``marks``. ``minimum`` and ``maximum`` are the bounds
+    in force.
     """
 
     target: str
