@@ -135,9 +135,9 @@ class Judge:
             least = DELAY_SECONDS + self.slack
             most = highest(levels, instant - rules.window + self.slack, recent, least)
             if after < (wanted := min(most, rules.maximum)):
-                yield f"{before} -> {after}, though {wanted} was wanted within the window"
+                yield f"{before} -> {after}: window at {wanted}"
         elif after > (wanted := max(highest(levels, recent, instant, 0), rules.minimum)):
-            yield f"{before} -> {after}, though no more than {wanted} was wanted"
+            yield f"{before} -> {after}: {wanted} wanted"
 
 
 def highest(levels: Sequence[Seen], since: float, until: float, least: float) -> int:

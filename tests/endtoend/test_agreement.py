@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.endtoend.conftest import HpaWorld
+from tests.narrowing import assert_parts
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Json
 from tests.worlds.daemon import Document, command, external, running
@@ -60,10 +61,10 @@ def limited(target: Json) -> list[Json]:
     ]
 
 
-def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
-    """By the API and a plan: counts, readings, and a maximum that differs by its name.
+def test_each_target_in_shadow_is_compared_with_the_real_hpa(world: World) -> None:
+    """API and plan show counts, readings, and the name of a maximum that differs.
 
-    What is told at the end has all of the time; it is there without the daemon too.
+    The comparison of all of the time is there without the daemon too.
     """
     file = world.write(document(world))
 
@@ -72,13 +73,13 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
 
     with running(file, world.environment) as daemon:
 
-        def told() -> dict[str, Any]:
+        def by_name() -> dict[str, Any]:
             found = json.loads(daemon.page("/api/v1/agreement"))
             assert (found["live"], found["shadow"]) == (0, 3)
-            return {number["target"].rpartition("/")[2]: number for number in found["targets"]}
+            return {item["target"].rpartition("/")[2]: item for item in found["targets"]}
 
         def known() -> bool:
-            targets = told()
+            targets = by_name()
             kinds = {
                 name: {time["kind"] for time in target.get("times", ()) if time["seconds"] > 0}
                 for name, target in targets.items()
@@ -88,19 +89,19 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
             return alike and differs and bool(limited(targets["other"]))
 
         def wanted() -> list[int | None]:
-            return [text.get("hpa", {}).get("desiredReplicas") for text in told().values()]
+            return [target.get("hpa", {}).get("desiredReplicas") for target in by_name().values()]
 
-        wait_until("each HPA has decided", lambda: wanted() == [2, 2, 1], timeout=30)
+        wait_until("all decisions", lambda: wanted() == [2, 2, 1], timeout=30)
         for app, replicas in NEEDED.items():
             labels = {"namespace": world.namespace, "app": app}
             world.exporter.set("jobs", labels, replicas)
-        wait_until("each HPA has followed", lambda: wanted() == [3, 2, 2], timeout=30)
+        wait_until("all changes", lambda: wanted() == [3, 2, 2], timeout=30)
         plan = {
             form: ran("plan", "-c", file, *form.split()) for form in ("", "--explain", "-o json")
         }
         status = ran("status", "--url", f"http://{daemon.address}")
         wait_until("each is compared", known, timeout=120)
-        same, other, keda = (told()[name] for name in NEEDED)
+        same, other, keda = (by_name()[name] for name in NEEDED)
         assert daemon.events("replicas_changed_by_other") == []
         assert daemon.stop() == 0
     counts = {"currentReplicas": 3, "desiredReplicas": 3}
@@ -112,13 +113,13 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
     assert (keda["verdict"] in {"early", "differs"}, keda["hpa"]["desiredReplicas"]) == (True, 2)
     assert other["verdict"] == "differs"
     (longest, *_) = limited(other)
-    assert longest["message"] == "maxReplicas is 10 here and 2 there"
-    said = 'HorizontalPodAutoscaler "other" wants 2 replicas, and found 2; jobs 2 of 1'
-    assert f"\n  {said}\n" in plan[""]
-    assert f"\n  HPA            {said}\n" in plan["--explain"]
+    assert_parts(longest["message"], "maxReplicas", "10", "2")
+    line = next(line for line in plan[""].splitlines() if 'Autoscaler "other"' in line).strip()
+    assert_parts(line, "2 replicas", "jobs 2 of 1")
+    assert f"\n  HPA            {line}\n" in plan["--explain"]
     planned = {load["target"]: load for load in json.loads(plan["-o json"])}
     assert planned[world.key("other")]["hpa"]["desiredReplicas"] == 2
-    assert status.splitlines()[-1] == "0 of 3 targets moved, 3 in shadow"
+    assert_parts(status.splitlines()[-1], "0 of 3", "3 in shadow")
     state = world.folder / "state"
     left = json.loads(ran("agreement", "--state-directory", state, "-o", "json", code=1))["targets"]
     assert {number["target"] for number in left} == {world.key(name) for name in NEEDED}

@@ -21,20 +21,20 @@ EVENING_PERIODS = 3
 
 
 @pytest.mark.timeout(180)
-def test_a_renamed_label_takes_nothing_down_and_an_evening_does(world: World) -> None:
+def test_a_renamed_label_scales_nothing_down_and_an_evening_does(world: World) -> None:
     """One loud line; a kill -9 does not end the hold, the command does."""
     fleet = Fleet(world)
     world.prometheus.wait_for(world.metric, count=TARGETS)
     with world.start(document(world)) as daemon:
         daemon.wait_event("started")
         evening = fleet.evening()
-        wait_until("the evening is over", lambda: fleet.counts() == evening, interval=0.5)
+        wait_until("the evening's counts", lambda: fleet.counts() == evening, interval=0.5)
         assert not daemon.events("scale_down_breaker")
         fleet.rename()
-        told = daemon.wait_event("scale_down_breaker")
-        assert (told["level"], told["change"]) == ("error", "tripped")
-        assert (told["targets"], told["would_go_down"]) == (TARGETS, TARGETS)
-        assert told["query"] == query(world)
+        trip = daemon.wait_event("scale_down_breaker")
+        assert (trip["level"], trip["change"]) == ("error", "tripped")
+        assert (trip["targets"], trip["would_go_down"]) == (TARGETS, TARGETS)
+        assert trip["query"] == query(world)
         let_pass(1.5 * PERIOD)
         assert fleet.counts() == evening
         check_held(daemon)
@@ -50,7 +50,7 @@ def test_a_renamed_label_takes_nothing_down_and_an_evening_does(world: World) ->
         check_held(daemon)
         assert command("resume", "--breaker", "-c", daemon.file).stdout.startswith("released: ")
         least = [REPLICAS + 1] + [LEAST] * (TARGETS - 1)
-        wait_until("all have gone down", lambda: fleet.counts() == least, timeout=120, interval=0.5)
+        wait_until("the minimum", lambda: fleet.counts() == least, timeout=120, interval=0.5)
         assert daemon.events("scale_down_breaker")[-1]["change"] == "released"
         assert daemon.component("scale-down breaker")["ok"]
         assert daemon.stop() == 0

@@ -69,7 +69,7 @@ def key(world: World, cluster: str) -> str:
     return f"{cluster}/{world.key('web')}"
 
 
-def at(daemon: DaemonProcess, world: World, cluster: str, replicas: int) -> None:
+def wait_replicas(daemon: DaemonProcess, world: World, cluster: str, replicas: int) -> None:
     """Wait until `web` of a cluster has so many replicas, by a write of the daemon."""
     daemon.wait_write(key(world, cluster), replicas)
     assert world.replicas("web") == replicas
@@ -97,8 +97,8 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
     want(world, "eu-1", 3)
     want(world, "us-1", 5)
     with world.running(document(world, other)) as daemon:
-        at(daemon, world, "eu", 3)
-        at(daemon, other, "us", 5)
+        wait_replicas(daemon, world, "eu", 3)
+        wait_replicas(daemon, other, "us", 5)
         lease = f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases/autoscaler"
         holders = [item.api.get(lease)["spec"]["holderIdentity"] for item in (world, other)]
         process = holders[0].removesuffix("/eu")
@@ -115,18 +115,18 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
 
         other.plane.stop_apiserver()
         want(world, "eu-1", 4)
-        at(daemon, world, "eu", 4)
+        wait_replicas(daemon, world, "eu", 4)
         assert on_grid(daemon, "eu", 6)
         answer = requests.get(f"http://{daemon.address}/readyz", timeout=10)
         assert answer.status_code == 200, answer.text
         want(world, "us-1", 6)
         other.plane.start_apiserver()
-        at(daemon, other, "us", 6)
+        wait_replicas(daemon, other, "us", 6)
 
         daemon.write(document(world, other, ("eu",)) | {"stateDirectory": None})
         daemon.wait_event("target_removed")
         want(world, "eu-1", 6)
-        at(daemon, world, "eu", 6)
+        wait_replicas(daemon, world, "eu", 6)
         health = requests.get(f"http://{daemon.address}/readyz", timeout=10).json()
         names = {item["name"] for item in health["components"]}
         assert {"kubernetes/eu", "leadership/eu"} <= names
@@ -134,7 +134,7 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
         daemon.write(document(world, other))
         daemon.wait_event("target_added")
         other.set_by_hand("web", 1)
-        wait_until("it is scaled again", lambda: other.replicas("web") == 6)
+        wait_until("6 replicas", lambda: other.replicas("web") == 6)
 
 
 POLICY_SECONDS = 15
@@ -142,15 +142,15 @@ UP_BY_TWO = {"type": "Pods", "value": 2, "periodSeconds": POLICY_SECONDS}
 
 
 def leaders(daemon: DaemonProcess) -> dict[str, str]:
-    """Return who leads each cluster as a daemon tells it, by the name before the random part."""
+    """Return the leader of each cluster as a daemon shows it, without the random part."""
     answer = requests.get(f"http://{daemon.address}/api/v1/health", timeout=10).json()
     return {item["cluster"]: item["holder"].partition("_")[0] for item in answer["leaders"]}
 
 
-def test_who_stands_by_takes_both_clusters_over(world: World, other: World) -> None:
+def test_a_standby_takes_both_clusters_over(world: World, other: World) -> None:
     """It leads both within seconds, and keeps to the rates of the daemon that led them.
 
-    All that they tell of who leads is the same.  It takes 45 s.
+    Both daemons show the same leader.  It takes 45 s.
     """
     for plane in (world, other):
         plane.deploy("web", paused=True)
@@ -166,8 +166,8 @@ def test_who_stands_by_takes_both_clusters_over(world: World, other: World) -> N
         return world.write({**both, "leaderElection": election}, name)
 
     def wait_leaders(daemon: DaemonProcess, name: str) -> None:
-        told = {"eu": name, "us": name}
-        wait_until(f"{told} is told", lambda: leaders(daemon) == told, timeout=20)
+        expected = {"eu": name, "us": name}
+        wait_until(f"leaders {expected}", lambda: leaders(daemon) == expected, timeout=20)
 
     with running(path("a"), world.environment) as first:
         wait_leaders(first, "a")
@@ -178,8 +178,8 @@ def test_who_stands_by_takes_both_clusters_over(world: World, other: World) -> N
             wait_leaders(second, "a")
             want(world, "eu-1", 10)
             want(world, "us-1", 10)
-            at(first, world, "eu", 3)
-            at(first, other, "us", 3)
+            wait_replicas(first, world, "eu", 3)
+            wait_replicas(first, other, "us", 3)
             written = stopped = time.monotonic()
             first.stop()
             wait_leaders(second, "b")

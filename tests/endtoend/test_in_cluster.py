@@ -45,7 +45,7 @@ def test_the_service_account_does_every_job(
         daemon.wait_write(a, DEMAND)
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases"
         assert [item["metadata"]["name"] for item in world.api.get(leases)["items"]] == [ACCOUNT]
-        wait_until("an Event tells it", lambda: "SuccessfulRescale" in reasons(world))
+        wait_until("the Event", lambda: "SuccessfulRescale" in reasons(world))
         assert daemon.first_sync(b)["controlled_by"]
         assert daemon.syncs(b)[-1]["controlled_by"]
         assert world.replicas("b") == 1

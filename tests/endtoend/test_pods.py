@@ -29,7 +29,7 @@ def test_a_pods_metric_scales_by_the_average_of_the_pods(world: World, *, rights
         target(world.namespace, "web", metric),
         # The first sync comes at once; a shorter period leaves a query less time than it may need.
         syncPeriod="5s",
-        queries={"requests": f"sum by (namespace, pod) ({world.metric})"},
+        queries={"requests": f"sum({world.metric}) by (namespace, pod)"},
     )
     with world.start(document) as daemon:
         line = daemon.wait_for("a rescale", lambda line: line.get("write") == "written")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from autoscaler.core.reconcile import ALL_BELOW
 from tests.worlds.daemon import Document, external, target
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.rabbitmq import RabbitMQ
@@ -75,7 +76,7 @@ def test_a_deployment_follows_its_queue_up_and_down(
     with world.start(config(world, scraping, worker, "3s")) as daemon:
         world.wait_pods("order-worker", 7)
         assert rabbitmq.consume("orders", 500) == 200
-        wait_until("it is back at 1", lambda: world.replicas("order-worker") == 1)
+        wait_until("1 replica", lambda: world.replicas("order-worker") == 1)
         assert daemon.stop() == 0
 
     lines = daemon.syncs(key)
@@ -87,7 +88,7 @@ def test_a_deployment_follows_its_queue_up_and_down(
     assert all(line["write"] == "written" and line["level"] == "info" for line in ups + downs)
     assert max(line["desired_replicas"] for line in ups[:-1]) == 5
     assert any(line.get("limit", {}).get("reason") == "ScaleUpLimit" for line in ups[:-1])
-    assert {line["reason"] for line in downs} == {"All metrics below target"}
+    assert {line["reason"] for line in downs} == {ALL_BELOW}
     assert daemon.lines[-1]["event"] == "stopped"
     assert daemon.lines[-1]["signal"] == "SIGTERM"
 
@@ -108,7 +109,7 @@ def test_a_drained_queue_has_no_workers_and_one_message_brings_one(
         for _ in range(2):
             assert rabbitmq.consume("mails", 10) == 1
             wait_until(
-                "no worker is left",
+                "no workers",
                 lambda: world.deployment("mail-worker")["status"].get("replicas", 0) == 0,
             )
             rabbitmq.publish("mails", 1)

@@ -83,5 +83,5 @@ def test_each_renewal_of_the_lease_is_counted(world: World) -> None:
 
         daemon.wait("it leads", lambda: daemon.metric("autoscaler_leader") == 1)
         daemon.wait("it has renewed", lambda: counted("PUT", "200") >= 2)
-        daemon.wait("the rights are asked for", lambda: counted("POST", "201") >= 6)
+        daemon.wait("the rights", lambda: counted("POST", "201") >= 6)
         assert counted("POST", "201") == 6

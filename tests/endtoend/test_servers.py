@@ -32,12 +32,12 @@ def test_a_server_that_is_away_holds_its_own_targets_only(
         os.kill(second.pid, signal.SIGCONT)
         daemon.wait_write(b, DEMAND)
         daemon.wait("it is back", lambda: daemon.component(SECOND)["ok"])
-        check_told(daemon)
+        check_each_outage_once(daemon)
         second.stop()
         world.want(DEMAND + 1)
         daemon.wait_write(a, DEMAND + 1)
         wait_blocked(daemon, b)
-        check_told(daemon)
+        check_each_outage_once(daemon)
     assert not [line for line in daemon.syncs(a) if NAMED in line["message"]]
     assert {line["desired_replicas"] for line in daemon.syncs(b)} == {1, DEMAND}
 
@@ -64,17 +64,17 @@ def wait_blocked(daemon: DaemonProcess, key: str) -> None:
     daemon.wait("it fails again", lambda: failures() >= before + 3)
 
 
-def check_told(daemon: DaemonProcess) -> None:
-    """Check that each outage of the second server is told once, until it answers again.
+def check_each_outage_once(daemon: DaemonProcess) -> None:
+    """Check that each outage of the second server is logged once, until it answers again.
 
     On a slow machine there may be several; the first server may be late there, too.
     """
-    told: dict[str, list[str]] = {}
+    by_server: dict[str, list[str]] = {}
     for line in list(daemon.lines):
         if line["event"] in {"server_away", "server_answers"}:
-            told.setdefault(line["server"], []).append(line["event"])
-    assert SECOND in told
-    for events in told.values():
+            by_server.setdefault(line["server"], []).append(line["event"])
+    assert SECOND in by_server
+    for events in by_server.values():
         assert events == (["server_away", "server_answers"] * len(events))[: len(events)]
 
 
@@ -88,10 +88,10 @@ def check_away(daemon: DaemonProcess) -> None:
         name = "autoscaler_component_ok"
         return [daemon.metric(name, component=component) for component in (SECOND, FIRST)]
 
-    daemon.wait("its health says so", lambda: components() == [False, True])
+    daemon.wait("health", lambda: components() == [False, True])
     assert daemon.component(SECOND)["message"]
-    daemon.wait("its metrics say so", lambda: metrics() == [0, 1])
-    daemon.wait("the log says so", lambda: daemon.events("server_away"))
-    check_told(daemon)
+    daemon.wait("metrics", lambda: metrics() == [0, 1])
+    daemon.wait("the log", lambda: daemon.events("server_away"))
+    check_each_outage_once(daemon)
     ready = f"http://{daemon.address}/readyz"
     daemon.wait("it is ready", lambda: requests.get(ready, timeout=10).status_code == 200)

@@ -263,7 +263,7 @@ def record(hpa_world: HpaWorld) -> Record:
         for case in CASES:
             api.create(workloads.collection("Deployment", namespace), deployment(case))
         wait_until(
-            "all pods are ready",
+            "all pods",
             lambda: all(cluster.ready(case) >= cluster.wanted(case) for case in CASES),
             timeout=60,
         )
@@ -299,7 +299,7 @@ def wait_surge(cluster: Cluster, syncs: float) -> None:
             settled, seen = clock.monotonic(), now
         return clock.monotonic() > settled + syncs * PERIOD_SECONDS
 
-    wait_until("every rollout is at its surge", quiet, timeout=90)
+    wait_until("all surges", quiet, timeout=90)
 
 
 def play(cluster: Cluster) -> list[Counts]:
@@ -315,7 +315,7 @@ def play(cluster: Cluster) -> list[Counts]:
         if number == 0:
             cluster.patch(GO_ON)
             wait_until(
-                "the rollouts are over",
+                "both rollouts",
                 lambda: all(cluster.ready(case) == cluster.wanted(case) for case in CASES),
                 timeout=60,
             )
@@ -323,7 +323,7 @@ def play(cluster: Cluster) -> list[Counts]:
 
 
 @pytest.mark.parametrize("metric", CONSTANT)
-def test_without_the_key_a_rollout_moves_us_as_it_moves_the_hpa(
+def test_without_ignore_surge_a_rollout_scales_as_the_hpa_does(
     record: Record, metric: Metric
 ) -> None:
     """Count for count; only a load that each pod has for itself moves neither."""
@@ -334,12 +334,12 @@ def test_without_the_key_a_rollout_moves_us_as_it_moves_the_hpa(
 
 
 @pytest.mark.parametrize("metric", CONSTANT)
-def test_with_it_a_rollout_moves_nothing(record: Record, metric: Metric) -> None:
+def test_with_ignore_surge_a_rollout_scales_nothing(record: Record, metric: Metric) -> None:
     """Eight replicas stay eight."""
     assert record.counts[Case(metric, Side.SAFE).name] == [REPLICAS]
 
 
-def test_without_it_the_pods_of_a_surge_multiply_the_count(record: Record) -> None:
+def test_without_ignore_surge_the_pods_of_a_surge_multiply_the_count(record: Record) -> None:
     """A backlog for 10 and then for 20 replicas, in a rollout each, becomes 14 and 26.
 
     The HPA's feedback of kubernetes/kubernetes#72775: more replicas are a larger surge, and that
@@ -349,7 +349,7 @@ def test_without_it_the_pods_of_a_surge_multiply_the_count(record: Record) -> No
         assert record.at_surges(Case(Metric.VALUE, side)) == [14, 26]
 
 
-def test_with_it_a_higher_load_is_followed_and_no_further(record: Record) -> None:
+def test_with_ignore_surge_the_count_follows_only_the_load(record: Record) -> None:
     """Though both rollouts are at their surge."""
     assert record.at_surges(Case(Metric.VALUE, Side.SAFE)) == [10, 20]
     assert record.counts[Case(Metric.VALUE, Side.SAFE).name] == [REPLICAS, 10, 20]
