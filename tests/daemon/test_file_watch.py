@@ -51,9 +51,9 @@ def armed(main: Path) -> FileSource:
     return watch
 
 
-def told(watch: FileSource, looks: int = 4) -> int:
-    """Look several times, and count how often a change was told."""
-    return sum(watch.changed() for _ in range(looks))
+def changes(watch: FileSource) -> int:
+    """Look four times, and count how often a change was noticed."""
+    return sum(watch.changed() for _ in range(4))
 
 
 def replaced(path: Path, text: str) -> None:
@@ -63,10 +63,26 @@ def replaced(path: Path, text: str) -> None:
     new.replace(path)
 
 
+def same_size_and_time(main: Path) -> None:
+    """Change the content as rsync or cp -p do."""
+    before = main.stat()
+    while main.stat().st_ctime_ns == before.st_ctime_ns:  # in steps of milliseconds
+        main.write_text(MAIN.replace("//p:", "//q:"))
+        os.utime(main, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def pipe(main: Path) -> None:
+    """Put a pipe in the place of a file; nothing may wait for what comes through it."""
+    main.unlink()
+    os.mkfifo(main)
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "main-in-place": lambda main: main.write_text(MAIN + "syncPeriod: 1m\n"),
     "main-replaced": lambda main: replaced(main, MAIN + "syncPeriod: 1m\n"),
     "main-gone": lambda main: main.unlink(),
+    "main-same-size-and-time": same_size_and_time,
+    "main-pipe": pipe,
     "included-in-place": lambda main: (main.parent / "targets.d/a.yaml").write_text(row("other")),
     "included-replaced": lambda main: replaced(main.parent / "targets.d/a.yaml", row("other")),
     "included-gone": lambda main: (main.parent / "targets.d/a.yaml").unlink(),
@@ -80,49 +96,39 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_a_change_is_told_once(main: Path, change: Callable[[Path], object]) -> None:
-    """At the second look after it, and not again, whether it was loaded or refused."""
+def test_a_change_is_noticed_once_at_the_second_look(
+    main: Path, change: Callable[[Path], object]
+) -> None:
+    """Not again after it was loaded or refused."""
     watch = armed(main)
     change(main)
     assert [watch.changed() for _ in range(4)] == [False, True, False, False]
     watch.rearm(sources_of(main))
-    assert told(watch) == 0
+    assert changes(watch) == 0
 
 
 @pytest.mark.parametrize(
     "name", [".#a.yaml", ".a.yaml.swp", "a.yaml~", "README", "deeper/a.yaml", "4913"]
 )
-def test_what_an_editor_keeps_beside_is_not_looked_at(main: Path, name: str) -> None:
-    """What an editor keeps beside a file is not looked at."""
+def test_files_of_editors_are_ignored(main: Path, name: str) -> None:
     watch = armed(main)
     (main.parent / "targets.d" / name).parent.mkdir(exist_ok=True)
     (main.parent / "targets.d" / name).write_text("x")
-    assert told(watch) == 0
+    assert changes(watch) == 0
 
 
-def test_a_file_with_the_same_content_is_no_news(main: Path) -> None:
-    """A file that was touched, written or replaced with the same content is as it was."""
+def test_a_file_that_is_touched_or_written_with_the_same_content_is_unchanged(main: Path) -> None:
     watch = armed(main)
-    os.utime(main, (1, 1))
-    assert told(watch) == 0
-    main.write_text(MAIN)
-    assert told(watch) == 0
-    replaced(main, MAIN)
-    assert told(watch) == 0
+    for write in (
+        lambda: os.utime(main, (1, 1)),
+        lambda: main.write_text(MAIN),
+        lambda: replaced(main, MAIN),
+    ):
+        write()
+        assert changes(watch) == 0
 
 
-def test_another_content_of_the_same_size_and_time(main: Path) -> None:
-    """What rsync or cp -p bring may be as long and as old as what was there."""
-    watch = armed(main)
-    was = main.stat()
-    while main.stat().st_ctime_ns == was.st_ctime_ns:  # in steps of milliseconds
-        main.write_text(MAIN.replace("//p:", "//q:"))
-        os.utime(main, ns=(was.st_atime_ns, was.st_mtime_ns))
-    assert told(watch) == 1
-
-
-def test_a_file_that_grows_is_told_when_it_stands_still(main: Path) -> None:
-    """A file that grows from look to look is told when it stands still, not before."""
+def test_a_file_that_grows_is_noticed_when_it_is_complete(main: Path) -> None:
     watch = armed(main)
     text = MAIN + "tolerance: 0.2\nsyncPeriod: 1m\n"
     for end in range(0, len(text), 10):
@@ -132,7 +138,7 @@ def test_a_file_that_grows_is_told_when_it_stands_still(main: Path) -> None:
     assert [watch.changed() for _ in range(3)] == [False, True, False]
 
 
-def test_a_mounted_config_map(tmp_path: Path) -> None:
+def test_a_new_version_of_a_mounted_config_map_is_noticed(tmp_path: Path) -> None:
     """The kubelet swaps one link, `..data`; no name in the folder itself changes."""
     for version, text in (("..1", row("a")), ("..2", row("other"))):
         (tmp_path / version / "t").mkdir(parents=True)
@@ -149,65 +155,53 @@ def test_a_mounted_config_map(tmp_path: Path) -> None:
     config = load(main)
     assert config.targets[0].key == "shop/Deployment/other"
     watch.rearm(config.sources)
-    assert told(watch) == 0
+    assert changes(watch) == 0
 
 
-def test_a_change_while_it_was_loaded(main: Path) -> None:
+def test_a_change_during_a_load_is_noticed(main: Path) -> None:
     """What changes after it was read and before it is watched is not missed."""
     sources = sources_of(main)
     main.write_text(MAIN + "syncPeriod: 1m\n")
-    assert told(FileSource(main, sources)) == 1
+    assert changes(FileSource(main, sources)) == 1
     watch = armed(main)
     replaced(main, MAIN)
-    assert told(watch) == 1
+    assert changes(watch) == 1
     read = sources_of(main)
     replaced(main, MAIN + "syncPeriod: 2m\n")
     watch.rearm(read)
-    assert told(watch) == 1
+    assert changes(watch) == 1
 
 
-def test_files_of_a_refused_configuration(main: Path) -> None:
+def test_files_that_only_a_refused_configuration_includes_are_watched(main: Path) -> None:
     """The remedy may be in a file that only the refused configuration includes."""
     watch = armed(main)
     other = main.parent / "other.yaml"
     other.write_text("targets: [")
     main.write_text(MAIN.replace("[", "[other.yaml, missing.yaml, "))
-    assert told(watch) == 1
+    assert changes(watch) == 1
     with pytest.raises(ConfigError) as caught:
         load(main)
     watch.rearm(caught.value.sources)
-    assert told(watch) == 0
+    assert changes(watch) == 0
     other.write_text("targets: []\n")
-    assert told(watch) == 1
+    assert changes(watch) == 1
     watch.rearm(sources_of(main))
     (main.parent / "missing.yaml").write_text("targets: []\n")
-    assert told(watch) == 1
+    assert changes(watch) == 1
     config = load(main)
     watch.rearm(config.sources)
-    assert told(watch) == 0
+    assert changes(watch) == 0
 
 
-def test_a_file_that_may_be_read_at_last(main: Path) -> None:
-    """The right to read a file is given without writing it."""
+def test_a_file_that_could_not_be_read_is_loaded_again(main: Path) -> None:
+    """A right is given without writing the file, and free descriptors may be back."""
     main.chmod(0)
     watch = FileSource(main, Sources({main: None}))
     main.chmod(0o600)
-    assert told(watch) == 1
-
-
-def test_a_file_that_could_not_be_read_once(main: Path) -> None:
-    """What the last load alone could not read, as without free descriptors, is loaded again."""
+    assert changes(watch) == 1
     watch = armed(main)
     watch.rearm(Sources({**sources_of(main).digests, main: None}, sources_of(main).include))
-    assert told(watch) == 1
-
-
-def test_a_pipe_in_place_of_a_file(main: Path) -> None:
-    """It is told once, so that the load refuses it; nothing waits for what comes through it."""
-    watch = armed(main)
-    main.unlink()
-    os.mkfifo(main)
-    assert told(watch) == 1
+    assert changes(watch) == 1
 
 
 NAMES = st.sampled_from(["autoscaler.yaml", "targets.d/a.yaml", "targets.d/b.yaml", "c.yaml"])
@@ -232,10 +226,10 @@ def step(kind: str, path: Path, text: str) -> None:
 
 @settings(max_examples=200)
 @given(STEPS)
-def test_what_stands_still_was_loaded_and_nothing_for_nothing(
+def test_files_that_stop_changing_were_loaded_and_none_without_a_change(
     steps: list[tuple[str, str, str]],
 ) -> None:
-    """Once all stands still what is there was loaded, and nothing was loaded for nothing."""
+    """In whatever order they are written, replaced, removed, linked and looked at."""
     with tempfile.TemporaryDirectory() as name:
         main = Path(name) / "autoscaler.yaml"
         (main.parent / "targets.d").mkdir()

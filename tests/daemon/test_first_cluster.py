@@ -19,7 +19,7 @@ def history(replicas: int) -> History:
     return History(contention=Contention(replicas))
 
 
-def test_histories_become_those_of_the_cluster() -> None:
+def test_histories_get_the_name_of_the_cluster() -> None:
     """With the time since their last decision; what the cluster's own target knows comes first."""
     other = "us/shop/Deployment/web"
     known = {OLD: history(1), other: history(2), "shop/Deployment/api": history(3)}
@@ -33,11 +33,6 @@ def test_histories_become_those_of_the_cluster() -> None:
     assert after.undecided == {NEW: 5.0}
     kept = of_cluster(Resumption(before.now, {NEW: history(4), OLD: history(1)}), "eu")
     assert kept.histories == {NEW: history(4)}
-
-
-def test_without_clusters_nothing_is_renamed() -> None:
-    """The same object goes on."""
-    before = Resumption(Stamp(1.0, 1.0, ""), {OLD: history(1)})
     assert of_cluster(before, "") is before
 
 
@@ -58,7 +53,7 @@ def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict
     }
 
 
-def test_the_agreement_goes_on(tmp_path: Path) -> None:
+def test_the_agreement_gets_the_name_of_the_cluster(tmp_path: Path) -> None:
     """What is kept of the comparison with an HPA is that of the cluster's target."""
     assert compared(tmp_path, OLD, 0.0) == {OLD: 600.0}
     assert compared(tmp_path, NEW, 600.0, "eu") == {NEW: 1200.0}
@@ -66,7 +61,7 @@ def test_the_agreement_goes_on(tmp_path: Path) -> None:
     assert compared(tmp_path, other, 1200.0, "eu") == {NEW: 1200.0, other: 600.0}
 
 
-def test_the_record_goes_on(tmp_path: Path) -> None:
+def test_the_record_gets_the_name_of_the_cluster(tmp_path: Path) -> None:
     """Its targets get the name of the cluster once; those of others keep theirs."""
     assert written(tmp_path, OLD, 1000.0) == [OLD]
     assert written(tmp_path, NEW, 1060.0, "eu") == [NEW]

@@ -70,7 +70,6 @@ def is_a(key: str) -> bool:
 
 
 def test_a_tick_never_overlaps_itself_and_what_is_left_out_is_told_and_counted() -> None:
-    """While a tick lasts several periods no other begins, and each one left out is a warning."""
     running, release, overlaps = threading.Lock(), threading.Event(), list[int]()
 
     def tick(_due: float) -> None:
@@ -111,7 +110,6 @@ def test_an_error_in_a_tick_is_logged_and_the_next_tick_comes() -> None:
 
 
 def test_stopping_waits_for_the_tick_in_hand() -> None:
-    """Leaving the schedule returns only after the running tick has ended."""
     begun, ended, stop = threading.Event(), threading.Event(), threading.Event()
 
     def tick(_due: float) -> None:
@@ -228,7 +226,6 @@ def test_a_slot_that_stays_keeps_its_turn_and_a_new_one_is_due_at_once(swapped: 
 
 
 def test_a_swap_that_fails_leaves_the_present_ticks(swapped: Swapped) -> None:
-    """Nothing half-done stays behind when the change itself raises."""
     swapped.swap([swapped.tick("old", PERIOD)])
     wait_until("the old tick", lambda: swapped.ran, timeout=20)
 

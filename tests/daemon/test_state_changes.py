@@ -248,7 +248,6 @@ def test_a_pause_is_logged_when_it_begins_and_when_it_ends() -> None:
 
 
 def test_idling_is_logged_when_it_begins_and_when_it_ends() -> None:
-    """Each is a change of scale as well."""
     results = synced_each_minute(extended.target(extended.IDLE, replicas=1), 9, 4, 4, 4, 4, 35, 35)
     assert changes_of(*results) == [
         ("info", "idle", "ok", None, "written"),

@@ -1,41 +1,17 @@
 """What is counted of the daemon as a whole."""
 
-from autoscaler.core.observation import Scale
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.sync.ports import SyncSummary
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.telemetry.metrics import EventCounts, Metrics
 from tests.telemetry.results import families_of, series_of
-from tests.worlds.memory import T0, Memory, answer, external
 
 
 def value_of(metrics: Metrics, name: str, **labels: str) -> float:
     return series_of(metrics, name)[tuple(sorted(labels.items()))]
 
 
-def test_a_sync_counts_its_decisions_writes_and_targets() -> None:
-    """Of three targets one could not be read and one was scaled; the reporter fits the port."""
-    metrics = Metrics(Health())
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(3, 3, "app=b")},
-    )
-    targets = [external("shop", name) for name in ("a", "b")]
-    metrics.states.set_targets(targets)
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, 10.0)
-    for result in world.results:
-        metrics.report(result)
-    for summary in world.summaries:
-        metrics.synced(summary)
-    assert value_of(metrics, "autoscaler_sync_duration_seconds_count") == 1
-    assert value_of(metrics, "autoscaler_decisions_total", outcome="ok") == 2
-    assert value_of(metrics, "autoscaler_writes_total", outcome="written", direction="up") == 1
-    assert value_of(metrics, "autoscaler_targets", outcome="ok") == 2
-
-
 def test_lags_and_failures_of_syncs_are_counted_from_zero() -> None:
-    """Lags go into a histogram; skipped and failed syncs are counted from zero."""
     metrics = Metrics(Health())
     names = ("syncs_skipped", "syncs_failed", "faults", "clock_steps")
     assert [value_of(metrics, f"autoscaler_{name}_total") for name in names] == [0, 0, 0, 0]
@@ -50,6 +26,7 @@ def test_lags_and_failures_of_syncs_are_counted_from_zero() -> None:
     assert value_of(metrics, "autoscaler_sync_lag_seconds_bucket", le="0.25") == 1
     assert value_of(metrics, "autoscaler_decisions_total", outcome="ok") == 3
     assert value_of(metrics, "autoscaler_decisions_total", outcome="failed") == 2
+    assert value_of(metrics, "autoscaler_sync_duration_seconds_count") == 1
 
 
 def test_a_failed_reload_keeps_the_time_of_the_last_success() -> None:
@@ -137,7 +114,6 @@ def test_metrics_show_the_health_of_each_component() -> None:
 
 
 def test_memory_and_descriptors_are_measured_without_times_of_creation() -> None:
-    """Memory and file descriptors are there under their usual names; no series is doubled."""
     families = families_of(Metrics(Health()))
     assert families["process_resident_memory_bytes"].samples[0].value > 1e6
     assert families["process_open_fds"].samples[0].value > 0

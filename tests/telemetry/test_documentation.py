@@ -20,15 +20,7 @@ from tests.telemetry.queries import (
     rules,
     unknown_labels,
 )
-from tests.telemetry.results import (
-    FORMATS,
-    OPENMETRICS,
-    busy,
-    families_of,
-    metrics_of,
-    result_of,
-    target_of,
-)
+from tests.telemetry.results import FORMATS, busy, families_of
 
 PROCESS = {
     "process_cpu_seconds_total",
@@ -41,7 +33,6 @@ EXPRESSIONS = alert_expressions() | dashboard_expressions()
 
 
 def test_the_document_lists_each_metric_as_the_code_has_it() -> None:
-    """Every metric is in it with its type, its labels and its meaning, and nothing else is."""
     row = re.compile(r"^\| `(autoscaler_\w+)` \| (\w+) \| ([^|]*) \| ([^|]+) \|$", re.MULTILINE)
     written = {
         name: (kind, tuple(re.findall(r"`(\w+)`", labels)), meaning)
@@ -59,7 +50,6 @@ def test_the_document_lists_each_metric_as_the_code_has_it() -> None:
 
 @pytest.mark.parametrize("accept", FORMATS)
 def test_the_page_has_each_metric_of_the_table_and_no_other(accept: str) -> None:
-    """Each metric of the table is on the page with its type, labels and meaning, and no other."""
     shown = {}
     for family in families_of(busy(Health()), accept).values():
         if family.name.startswith("autoscaler_"):
@@ -107,14 +97,12 @@ def test_an_unknown_metric_or_label_is_found() -> None:
 
 
 def test_each_metric_is_used_by_an_alert_or_the_dashboard() -> None:
-    """What is measured is also used: by an alert, or on the dashboard."""
     used = {family_of(name) for item in EXPRESSIONS.values() for name in metrics_in(item)}
     unused = {name for name, family in OURS.items() if family not in used}
     assert unused == {metric_catalog.RELOAD_ATTEMPT.name}
 
 
 def test_each_alert_has_a_severity_a_summary_and_a_description() -> None:
-    """A severity, a summary that is a sentence, and what to look at."""
     assert len({rule["alert"] for rule in rules()}) == len(rules())
     for rule in rules():
         assert rule["alert"].startswith("Autoscaler")
@@ -148,7 +136,6 @@ def test_the_dashboard_works_in_any_grafana_from_12_on() -> None:
 
 
 def test_no_two_panels_overlap() -> None:
-    """The grid is 24 wide, and each place is taken once."""
     taken: set[tuple[int, int]] = set()
     for panel in dashboard()["panels"]:
         grid = panel["gridPos"]
@@ -160,10 +147,3 @@ def test_no_two_panels_overlap() -> None:
         assert max(x for x, _ in places) < 24
         assert not taken & places
         taken |= places
-
-
-def test_openmetrics_names_a_counter_without_its_suffix() -> None:
-    """A counter's metadata is without the ending of its samples."""
-    text = b"".join(metrics_of(result_of(target_of())).page(OPENMETRICS)[1]).decode()
-    assert "# TYPE autoscaler_target_foreign_changes counter\n" in text
-    assert '\nautoscaler_target_foreign_changes_total{target="shop/Deployment/web"} 0\n' in text

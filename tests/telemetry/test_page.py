@@ -11,7 +11,6 @@ from autoscaler.telemetry.metrics import Metrics
 from tests.core.builders import average, external
 from tests.telemetry.results import (
     FORMATS,
-    OPENMETRICS,
     many,
     metrics_of,
     result_of,
@@ -42,18 +41,9 @@ def test_the_format_is_the_one_that_was_asked_for() -> None:
     )
     assert metrics.page(prometheus)[0].startswith("application/openmetrics-text; version=1.0.0")
     for accept in ("", "*/*", "text/html", "application/openmetrics-text; version=x.y", ";;,=,"):
-        assert metrics.page(accept)[0].startswith("text/plain; version=0.0.4")
-
-
-@pytest.mark.parametrize("accept", FORMATS)
-def test_openmetrics_has_one_end_mark(accept: str) -> None:
-    """The end mark is the last line of OpenMetrics, with targets and without; text has none."""
-    metrics = metrics_of(result_of(target_of()))
-    for per_target in (True, False):
-        metrics.per_target = per_target
-        text = b"".join(metrics.page(accept)[1])
-        assert text.count(b"# EOF\n") == (1 if accept == OPENMETRICS else 0)
-        assert text.endswith(b"# EOF\n") is (accept == OPENMETRICS)
+        content_type, parts = metrics.page(accept)
+        assert content_type.startswith("text/plain; version=0.0.4")
+        assert b"# EOF" not in b"".join(parts)
 
 
 @pytest.mark.parametrize("accept", FORMATS)

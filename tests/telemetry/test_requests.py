@@ -119,7 +119,6 @@ def test_a_refused_connection_is_an_error_without_a_code() -> None:
 
 
 def test_each_server_has_its_own_counts_health_and_lines() -> None:
-    """One that is down has its name in the log, and leaves the default one well."""
     seen = Seen()
     target = external("shop", "a")
     of_mimir = replace(target, queries=(Query("up", server="mimir"),))

@@ -242,7 +242,6 @@ def test_a_metric_has_its_measured_value_and_its_target(
 
 
 def test_a_failure_keeps_the_time_of_the_last_success() -> None:
-    """A blocked sync and a write that failed leave the time of the last success as it was."""
     target = target_of()
     metrics = metrics_of(result_of(target))
     name = "autoscaler_target_last_success_timestamp_seconds"
@@ -264,7 +263,6 @@ def test_changes_by_others_are_counted_from_zero() -> None:
 
 
 def test_writes_are_counted_by_direction_and_outcome() -> None:
-    """Each outcome and direction is there from the start, at zero."""
     up, down = values(600), values(30)
     scale = Scale(9, 9, "app=web")
     metrics = metrics_of(

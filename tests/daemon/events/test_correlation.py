@@ -54,14 +54,12 @@ def test_a_repetition_raises_the_count(correlator: Correlator) -> None:
 def test_another_reason_message_type_or_object_is_another_event(
     correlator: Correlator, involved: InvolvedObject, event: Event
 ) -> None:
-    """Each has a count of its own."""
     correlator.take(WEB, FAILED, BASE, 0.0)
     correlator.take(involved, event, BASE, 0.0)
     assert [request.count for request in requests(correlator)] == [1, 1]
 
 
 def test_a_repetition_after_ten_quiet_minutes_is_a_new_event(correlator: Correlator) -> None:
-    """The Event before has its own story, and is not touched any more."""
     correlator.take(WEB, FAILED, BASE, 0.0)
     correlator.take(WEB, FAILED, BASE + 600, 600.0)
     (first,) = requests(correlator)

@@ -117,7 +117,6 @@ def test_a_scale_that_cannot_be_read_keeps_its_uid() -> None:
 
 
 def test_a_calm_decision_costs_next_to_nothing() -> None:
-    """Ten thousand of them take some milliseconds."""
     with reporting(Notebook()) as reporter:
         calm = result()
         seconds = min(timeit.repeat(lambda: reporter.report(calm), number=10_000, repeat=5))
@@ -239,7 +238,6 @@ def test_at_the_end_events_are_written_for_the_flush_time_at_most() -> None:
 
 
 def test_targets_that_are_gone_are_forgotten() -> None:
-    """Of ever new targets no more is remembered than of very many."""
     with reporting(Notebook()) as reporter:
         for number in range(reporter_module._MOST_UIDS + 1):
             reporter._uids[str(number)] = "uid"

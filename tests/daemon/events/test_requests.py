@@ -29,7 +29,6 @@ def happened(name: str = "web", count: int = 1) -> Occurrences:
 
 
 def test_a_new_event_has_the_fields_that_kubectl_shows(script: Script) -> None:
-    """It has the object, the source and the instants that `kubectl describe` shows."""
     server, api = script(CREATED)
     event = happened()
     before = int(clock.wall() * 1e9)
@@ -63,7 +62,6 @@ def test_a_new_event_has_the_fields_that_kubectl_shows(script: Script) -> None:
 
 
 def test_a_repetition_is_a_patch(script: Script) -> None:
-    """Count, last instant and message are brought up to date."""
     server, api = script(CREATED)
     events, event = Events(api), happened()
     events.write(event, math.inf)
@@ -127,7 +125,6 @@ def test_an_event_that_may_have_been_created_is_patched(script: Script) -> None:
 
 
 def test_a_429_to_any_request_holds_events_back(script: Script) -> None:
-    """A 429 to anybody holds Events back first of all."""
     wait = Answer(SHORT_OF_ROOM.status, SHORT_OF_ROOM.body, {"Retry-After": "30"})
     server, api = script(wait, CREATED)
     api.get("/busy", clock.monotonic() + 10)

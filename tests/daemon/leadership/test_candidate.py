@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from autoscaler import clock
@@ -43,12 +43,16 @@ class FakeLease(Leases):
         return self.failure
 
 
-def test_a_leader_whose_machine_slept_does_not_lead() -> None:
-    """The steady clock has moved on, although the process did not see any of it."""
+def asleep() -> tuple[list[float], Callable[[], float]]:
+    """Return the seconds that a machine slept, and its steady clock."""
     slept = [0.0]
-    leadership = Leadership(
-        FakeLease(), "a", ElectionTimes(), steady=lambda: clock.steady() + slept[0]
-    )
+    return slept, lambda: clock.steady() + slept[0]
+
+
+def test_a_leader_whose_machine_slept_does_not_lead_until_it_renews() -> None:
+    """The steady clock has moved on, although the process did not see any of it."""
+    slept, steady = asleep()
+    leadership = Leadership(FakeLease(), "a", ElectionTimes(), steady=steady)
     before = clock.monotonic()
     leadership.try_acquire_or_renew()
     after = clock.monotonic()
@@ -88,12 +92,13 @@ def test_a_candidate_that_watches_the_lease_does_not_read_it() -> None:
 
 def test_an_expired_lease_is_not_taken_without_an_answer() -> None:
     """Its request might be carried out, and the others would wait for it."""
-    passed, lease = [0.0], FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
-    leadership = Leadership(lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0])
+    slept, steady = asleep()
+    lease = FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
+    leadership = Leadership(lease, "a", ElectionTimes(), steady=steady)
     leadership.watching = lambda: True
     leadership.hear(lease.present)
     leadership.process_heard()
-    passed[0] = 16.0
+    slept[0] = 16.0
     lease.unread = Failure("no answer came", transient=True, uncertain=True)
     leadership.try_acquire_or_renew()
     assert (lease.writes, leadership.leading()) == (0, False)
@@ -115,38 +120,37 @@ def test_the_name_of_the_holder_is_short_and_printable() -> None:
 
 def test_the_leader_is_known_while_its_lease_lasts() -> None:
     """This process, another one, and nobody once the Lease has run out or was deleted."""
-    passed, lease = [0.0], FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
-    leadership = Leadership(lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0])
+    slept, steady = asleep()
+    lease = FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
+    leadership = Leadership(lease, "a", ElectionTimes(), steady=steady)
     assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
     leadership.try_acquire_or_renew()
     assert leadership.leader("eu") == ClusterLeader("eu", leading=False, holder="b")
     lease.present = None
     leadership.try_acquire_or_renew()
     assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
-    passed[0] = 16.0
+    slept[0] = 16.0
     leadership.try_acquire_or_renew()
     assert leadership.leader("eu") == ClusterLeader("eu", leading=True, holder="a")
-    passed[0] += 11.0
+    slept[0] += 11.0
     assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
     lease.present = Lease(LeaseRecord("b", 15.0, version="2"), {})
     lease.failure = Failure("conflict", status=409)
     leadership.try_acquire_or_renew()
     assert leadership.leader("eu").holder == "b"
-    passed[0] += 16.0
+    slept[0] += 16.0
     assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
 
 
 def test_a_lost_lease_is_reported_again_for_another_cause() -> None:
     """Else the operator would look for a slow server where a right is missing."""
-    passed, recorded, lease = [0.0], Recorded(), FakeLease()
-    leadership = Leadership(
-        lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0], observer=recorded
-    )
+    (slept, steady), recorded, lease = asleep(), Recorded(), FakeLease()
+    leadership = Leadership(lease, "a", ElectionTimes(), steady=steady, observer=recorded)
     leadership.try_acquire_or_renew()
     failures = [Failure(f"time-out 0.{n}") for n in (4, 5)]
     failures += [Failure("forbidden", status=403)] * 2
     for lease.failure in failures:
-        passed[0] += 11.0
+        slept[0] += 11.0
         leadership.try_acquire_or_renew()
     assert recorded.roles == [Role.LEADER, Role.LOST, Role.LOST]
     for message, cause in zip(recorded.messages[1:], ("time-out 0.4", "forbidden"), strict=True):
@@ -175,7 +179,6 @@ def test_a_defect_does_not_end_the_election() -> None:
 
 
 def test_two_processes_of_one_name_have_different_identities() -> None:
-    """Also where they were given the same name."""
     names = {unique("autoscaler") for _ in range(100)}
     assert len(names) == 100
     assert all(name.startswith("autoscaler_") for name in names)

@@ -145,18 +145,6 @@ def test_a_leader_that_cannot_renew_stops_before_another_starts(
     assert_parts(recorded.messages[1], "2 s", proxy.url)
 
 
-def test_a_leader_that_was_cut_off_leads_again_if_nobody_replaced_it(
-    stand: Stand, proxy: TcpProxy
-) -> None:
-    """As soon as it can renew."""
-    first, recorded = stand("a", Role.LEADER, url=proxy.url, times=APART)
-    proxy.cut()
-    lost = recorded.wait_for(Role.LOST)
-    proxy.mend()
-    recorded.wait_for(Role.LEADER, after=lost)
-    assert first.leading()
-
-
 def test_a_leader_that_is_cut_off_for_a_moment_leads_on(stand: Stand, proxy: TcpProxy) -> None:
     """While the Lease lasts there are more tries, each on another connection."""
     first, recorded = stand("a", Role.LEADER, url=proxy.url)

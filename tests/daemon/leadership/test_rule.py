@@ -50,7 +50,6 @@ def test_a_lease_without_a_holder_is_taken_at_once(
 
 
 def test_the_lead_counts_from_before_the_request() -> None:
-    """Not from the answer, which may have been long on its way."""
     member = leader(asked=100.0)
     assert member.leading(109.99)
     assert not member.leading(110.0)
