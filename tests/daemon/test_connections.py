@@ -111,26 +111,10 @@ def in_use(tmp_path: Path, closed: list[object]) -> Iterator[InUse]:
         yield connections
 
 
-def test_another_header_file_is_a_new_connection_and_a_new_content_is_not(
-    tmp_path: Path, in_use: InUse, closed: list[object]
-) -> None:
-    """A file that is replaced under its name opens none: it is read at each request."""
-    (tmp_path / "key").write_text("one")
-    before = in_use.current.prometheus["mimir"]
-    with_key = MIMIR.replace("headers", "headersFiles: {X-Key: key}, headers")
-    with in_use.replaced(loaded(tmp_path, document(with_key, BANK))) as new:
-        keyed = new.prometheus["mimir"]
-    assert closed == [before]
-    (tmp_path / "key").write_text("two")
-    with in_use.replaced(loaded(tmp_path, document(with_key, BANK))) as new:
-        assert new.prometheus["mimir"] is keyed
-    assert closed == [before]
-
-
 def test_only_changed_servers_are_opened_again(
     tmp_path: Path, in_use: InUse, closed: list[object]
 ) -> None:
-    """A new tenant of one server, a removed server, another query: the rest stays as it is."""
+    """A new tenant, a removed server, another query: the rest stays as it is."""
     before = in_use.current.prometheus
     events = in_use.current.events[""]
     changed = MIMIR.replace("a}}", "c}, resourceQueries: {cpu: mine}}")
@@ -141,12 +125,26 @@ def test_only_changed_servers_are_opened_again(
     assert new.prometheus["mimir"] is not before["mimir"]
     assert new.events[""] is events
     assert closed == [before["bank"], before["mimir"]]
-    other_query = changed.replace("mine", "ours")
-    with in_use.replaced(loaded(tmp_path, document(other_query))) as newer:
-        assert newer.prometheus == new.prometheus
-    with in_use.replaced(loaded(tmp_path, document(other_query, events=False))) as last:
-        assert last.prometheus == new.prometheus
+    other_query = document(changed.replace("mine", "ours"))
+    without_events = document(changed.replace("mine", "ours"), events=False)
+    for text in (other_query, without_events):
+        with in_use.replaced(loaded(tmp_path, text)) as newer:
+            assert newer.prometheus == new.prometheus
     assert closed[2:] == [events]
+
+
+def test_another_header_file_is_a_new_connection_and_a_new_content_is_not(
+    tmp_path: Path, in_use: InUse, closed: list[object]
+) -> None:
+    """The file is read at each request."""
+    with_key = MIMIR.replace("headers", "headersFiles: {X-Key: key}, headers")
+    seen = [in_use.current.prometheus["mimir"]]
+    for content in ("one", "two"):
+        (tmp_path / "key").write_text(content)
+        with in_use.replaced(loaded(tmp_path, document(with_key, BANK))) as new:
+            seen.append(new.prometheus["mimir"])
+        assert closed == [seen[0]]
+    assert seen[1] is seen[2]
 
 
 def test_a_failed_reload_closes_only_what_it_opened(

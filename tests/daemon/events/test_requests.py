@@ -61,31 +61,25 @@ def test_a_new_event_has_the_fields_that_kubectl_shows(script: Script) -> None:
     }
 
 
-def test_a_repetition_is_a_patch(script: Script) -> None:
-    server, api = script(CREATED)
+def test_a_repetition_is_a_patch_and_a_deleted_event_is_created_again(script: Script) -> None:
+    """An Event lives for an hour; the count continues under another name."""
+    server, api = script(CREATED, CREATED, GONE, CREATED)
     events, event = Events(api), happened()
     events.write(event, math.inf)
     event.count, event.last = 7, BASE + 60
     assert events.write(event, math.inf).fate is EventOutcome.WRITTEN
-    assert (server.asked[1].method, server.asked[1].path) == ("PATCH", f"{EVENTS}/{event.name}")
-    assert server.asked[1].body == {
+    old, patch = event.name, server.asked[1]
+    assert (patch.method, patch.path) == ("PATCH", f"{EVENTS}/{old}")
+    assert patch.body == {
         "count": 7,
         "lastTimestamp": "2026-01-01T00:01:00Z",
         "message": "a text",
     }
-
-
-def test_a_deleted_event_is_created_again_under_another_name(script: Script) -> None:
-    """An Event lives for an hour; the count goes on under another name."""
-    server, api = script(CREATED, GONE, CREATED)
-    events, event = Events(api), happened()
-    events.write(event, math.inf)
-    old = event.name
     event.count = 9
     assert events.write(event, math.inf).fate is EventOutcome.WRITTEN
-    assert server.methods == ["POST", "PATCH", "POST"]
+    assert server.methods == ["POST", "PATCH", "PATCH", "POST"]
     assert event.name != old
-    assert server.asked[2].body["count"] == 9
+    assert server.asked[3].body["count"] == 9
 
 
 @pytest.mark.parametrize(
