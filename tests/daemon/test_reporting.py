@@ -15,9 +15,12 @@ from autoscaler.core.decision import Outcome, Saturation
 from autoscaler.core.observation import ReadFailure, Scale
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Query
+from autoscaler.core.text import rfc3339
 from autoscaler.core.writes import WriteConflict
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.reporting import LogReporter, Reporters
+from autoscaler.rendering.explanation import explain
 from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter
 from tests.narrowing import assert_parts
 from tests.worlds.announced import Announced
@@ -293,8 +296,24 @@ def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
     ]
 
 
-def test_a_step_is_a_warning_in_the_log() -> None:
-    """With its seconds."""
+def test_a_reading_that_returns_after_a_gap_is_one_line_at_info() -> None:
+    """It is of the sync that reads it first; the first reading of all has no line."""
+    target = replace(external("shop", "a"), queries=(Query("queue", range_seconds=120.0),))
+    synced, back = world(150.0), 8
+    with synced.syncer() as syncer:
+        for sync in range(20):
+            now = T0 + 15 * sync
+            load = answer(150.0 if sync < back else 30.0, now=now)
+            synced.answers["queue"] = QueryFailure("away") if 4 <= sync < back else load
+            syncer.sync([target], now, 10.0, steady=15.0 * sync)
+    (line,) = [line for line in log_lines(synced.results) if line["event"] == "reading_returned"]
+    assert (line["level"], line["target"], line["metric"]) == ("info", "shop/Deployment/a", "queue")
+    assert_parts(line["message"], rfc3339(T0 + 15 * back + 155)[:-4])
+    assert "first reading after" in explain(synced.results[back + 2])
+    assert "first reading" not in explain(synced.results[-1])
+
+
+def test_a_step_of_the_clock_is_a_warning_with_its_seconds() -> None:
     with capture_logs() as lines:
         LogReporter().clock_set(-3600.0)
     (line,) = lines

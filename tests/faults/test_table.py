@@ -111,7 +111,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         "clock set": Proof(
             test_syncs.test_a_clock_that_is_set_frees_no_limit_early,
             test_syncs.test_while_the_clock_is_ahead_of_prometheus_nothing_moves,
-            test_reporting.test_a_step_is_a_warning_in_the_log,
+            test_reporting.test_a_step_of_the_clock_is_a_warning_with_its_seconds,
             seen=[test_reporting.CLOCK_SET, test_syncs.TOO_OLD],
         ),
         "10,000-line configuration": Proof(

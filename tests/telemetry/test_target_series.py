@@ -92,7 +92,9 @@ CASES: dict[str, tuple[SyncResult, Series]] = {
             "outcome": {"ok, ": 1},
             "info": {"Deployment, web, shop": 1},
             **{name: {} for name in ("limited", "paused", "idle", "fallback_replicas")},
-            **{f"{name}{_UNTIL}": {} for name in ("limited", "stabilized", "held")},
+            **{
+                f"{name}{_UNTIL}": {} for name in ("limited", "stabilized", "held", "no_scale_down")
+            },
         },
     ),
     "stabilizing": (
@@ -106,6 +108,10 @@ CASES: dict[str, tuple[SyncResult, Series]] = {
     "contested": (
         result_of(target_of(), values(600), history=CONTESTED),
         {f"held{_UNTIL}": {"": NOW - 10 + 600}, "outcome": {"blocked, ReplicasContested": 1}},
+    ),
+    "range-incomplete": (
+        result_of(target_of(), ranges=(120.0,)),
+        {f"no_scale_down{_UNTIL}": {"": pytest.approx(NOW + 155, abs=1)}},
     ),
     "blocked": (
         result_of(target_of(), EMPTY),
