@@ -45,47 +45,45 @@ SYNCS = 240
 
 def noted(course: Sequence[tuple[State, str]]) -> list[StateChange | None]:
     """Note the states and causes of one target, every 15 s."""
-    standings = StateChanges()
-    return [standings.note("a", *item, T0 + 15 * sync) for sync, item in enumerate(course)]
+    states = StateChanges()
+    return [states.note("a", *item, T0 + 15 * sync) for sync, item in enumerate(course)]
 
 
-def test_a_beginning_and_an_end_are_logged_once() -> None:
-    """With the state before and its duration; a lasting state is not logged again."""
-    course = [
-        (State.OK, ""),
-        (State.FAILING, REFUSED),
-        (State.FAILING, REFUSED),
-        (State.FAILING, "a 500"),
-        (State.STABILIZING, "ScaleDownStabilized"),
-        (State.STABILIZING, "another"),
-        (State.OK, ""),
-        (State.OK, ""),
-    ]
-    assert noted(course) == [
-        None,
-        StateChange(State.OK, None),
-        None,
-        StateChange(State.FAILING, 30.0),
-        StateChange(State.FAILING, 45.0),
-        None,
-        StateChange(State.STABILIZING, 30.0, logged=False),
-        None,
-    ]
+OK, WINDOW = (State.OK, ""), (State.STABILIZING, "ScaleDownStabilized")
+QUERY = (State.HELD, "ScaleDownHeld")
 
 
-def test_a_hold_is_logged_only_if_it_is_by_a_query() -> None:
-    """Somebody wrote it for a reason; a window only keeps the count as it is."""
-    window, query = (State.STABILIZING, "ScaleDownStabilized"), (State.HELD, "ScaleDownHeld")
-    changes = noted([window, (State.OK, ""), window, query, query, window, (State.OK, "")])
-    assert [change and (change.before, change.logged) for change in changes] == [
-        (None, False),
-        (State.STABILIZING, False),
-        (State.OK, False),
-        (State.STABILIZING, True),
-        None,
-        (State.HELD, True),
-        (State.STABILIZING, False),
-    ]
+@pytest.mark.parametrize(
+    "course",
+    [
+        [
+            (OK, None),
+            ((State.FAILING, REFUSED), (State.OK, None, True)),
+            ((State.FAILING, REFUSED), None),
+            ((State.FAILING, "a 500"), (State.FAILING, 30.0, True)),
+            (WINDOW, (State.FAILING, 45.0, True)),
+            ((State.STABILIZING, "another"), None),
+            (OK, (State.STABILIZING, 30.0, False)),
+            (OK, None),
+        ],
+        [
+            (WINDOW, (None, None, False)),
+            (OK, (State.STABILIZING, 15.0, False)),
+            (WINDOW, (State.OK, 15.0, False)),
+            (QUERY, (State.STABILIZING, 15.0, True)),
+            (QUERY, None),
+            (WINDOW, (State.HELD, 30.0, True)),
+            (OK, (State.STABILIZING, 15.0, False)),
+        ],
+    ],
+    ids=["failures", "holds"],
+)
+def test_a_beginning_and_an_end_are_noted_once_with_the_state_before(
+    course: Sequence[tuple[tuple[State, str], tuple[State | None, float | None, bool] | None]],
+) -> None:
+    """A lasting state is not logged again, and a window, which keeps the count, not at all."""
+    changes = noted([state for state, _ in course])
+    assert [change and change[:3] for change in changes] == [expected for _, expected in course]
 
 
 @pytest.mark.parametrize(
@@ -247,19 +245,31 @@ def test_a_pause_is_logged_when_it_begins_and_when_it_ends() -> None:
     ]
 
 
-def test_idling_is_logged_when_it_begins_and_when_it_ends() -> None:
-    results = synced_each_minute(extended.target(extended.IDLE, replicas=1), 9, 4, 4, 4, 4, 35, 35)
-    assert changes_of(*results) == [
-        ("info", "idle", "ok", None, "written"),
-        ("info", "ok", "idle", 240.0, "written"),
-    ]
-
-
-def test_a_fallback_is_logged_when_it_begins_and_when_it_ends() -> None:
-    """The failure before it is a line of its own."""
-    timeline = extended.target(extended.FALLBACK, replicas=3)
-    assert changes_of(*synced_each_minute(timeline, 30, None, None, None, None, 60)) == [
-        ("warning", "failing", "ok", None, None),
-        ("warning", "failing", "failing", 60.0, "written"),
-        ("info", "ok", "failing", 240.0, None),
-    ]
+@pytest.mark.parametrize(
+    ("timeline", "queues", "expected"),
+    [
+        (
+            extended.target(extended.IDLE, replicas=1),
+            (9, 4, 4, 4, 4, 35, 35),
+            [
+                ("info", "idle", "ok", None, "written"),
+                ("info", "ok", "idle", 240.0, "written"),
+            ],
+        ),
+        (
+            extended.target(extended.FALLBACK, replicas=3),
+            (30, None, None, None, None, 60),
+            [
+                ("warning", "failing", "ok", None, None),
+                ("warning", "failing", "failing", 60.0, "written"),
+                ("info", "ok", "failing", 240.0, None),
+            ],
+        ),
+    ],
+    ids=["idle", "fallback"],
+)
+def test_idling_and_a_fallback_are_logged_when_they_begin_and_end(
+    timeline: Timeline, queues: Sequence[float | None], expected: list[tuple[object, ...]]
+) -> None:
+    """Each is a change of scale as well; the failure before a fallback is a line of its own."""
+    assert changes_of(*synced_each_minute(timeline, *queues)) == expected

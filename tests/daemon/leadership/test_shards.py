@@ -1,7 +1,7 @@
 """Shards: what another number of them holds is not written, by the rule and by real daemons."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,59 +69,45 @@ def test_nothing_is_written_before_all_leases_are_known() -> None:
     assert rule.others.since(SHOP, 150.0) is None
 
 
+BLOCKING = {"a_0_of_3": HELD}
+FREED, RENEWED = LeaseRecord("", 1.0, version="2"), LeaseRecord("them", 15.0, version="2")
+
+
 @pytest.mark.parametrize(
-    ("lease", "blocks"),
+    ("looks", "since"),
     [
-        ("a_0_of_3", True),
-        ("a_1_of_3", False),
-        ("a", True),
-        ("a_0_of_4", False),
-        ("another_of_something", False),
+        # A Lease of the same number of shards cannot own the namespace; one without shards does.
+        ([(101.0, BLOCKING)], None),
+        ([(101.0, {"a_1_of_3": HELD})], 100.0),
+        ([(101.0, {"a": HELD})], None),
+        ([(101.0, {"a_0_of_4": HELD})], 100.0),
+        ([(101.0, {"another_of_something": HELD})], 100.0),
+        # It blocks until it is free, and longer if it was deleted or renewed.
+        ([(101.0, BLOCKING), (105.0, {})], None),
+        ([(101.0, BLOCKING), (105.0, {"a_0_of_3": FREED})], 105.0),
+        ([(101.0, BLOCKING), (105.0, {"a_0_of_3": RENEWED})], None),
+        # It expires, counted from when it was seen to an answer that still shows the same.
+        ([(101.0, BLOCKING), (115.0, BLOCKING)], None),
+        ([(101.0, BLOCKING), (115.0, BLOCKING), (116.5, BLOCKING)], 116.5),
+        # The holder of a Lease that is taken later sees ours and waits.
+        ([(101.0, {}), (103.0, BLOCKING)], 100.0),
     ],
 )
 def test_a_lease_of_another_number_of_shards_blocks_its_namespaces(
-    lease: str, *, blocks: bool
+    looks: Sequence[tuple[float, dict[str, LeaseRecord]]], since: float | None
 ) -> None:
-    """That of the same number cannot own what is ours; without shards one owns all."""
+    """The new owner leads there since that Lease was over."""
     rule = Rule()
-    rule.look(101.0, **{lease: HELD})
-    assert (rule.others.since(SHOP, 100.0) is None) is blocks
+    texts = [rule.look(at, **leases) for at, leases in looks]
+    assert rule.others.since(SHOP, 100.0) == since
+    is_named = "autoscaler-0-of-3" in texts[-1]
+    assert is_named is (since is None and any("a_0_of_3" in leases for _, leases in looks))
 
 
-@pytest.mark.parametrize(
-    ("later", "over"),
-    [
-        ({}, None),
-        ({"a_0_of_3": LeaseRecord("", 1.0, version="2")}, 105.0),
-        ({"a_0_of_3": LeaseRecord("them", 15.0, version="2")}, None),
-    ],
-)
-def test_such_a_lease_blocks_until_it_is_free(
-    later: dict[str, LeaseRecord], over: float | None
-) -> None:
-    """One that was deleted or renewed blocks on; the new owner leads there since it was over."""
-    rule = Rule()
-    assert_parts(rule.look(101.0, a_0_of_3=HELD), "autoscaler-0-of-3")
-    rule.look(105.0, **later)
-    assert rule.others.since(SHOP, 100.0) == over
-
-
-def test_such_a_lease_blocks_until_it_has_expired() -> None:
-    """It is counted from when it was seen, to an answer that still shows the same."""
-    rule = Rule()
-    rule.look(101.0, a_0_of_3=HELD)
-    rule.look(115.0, a_0_of_3=HELD)
-    assert rule.others.since(SHOP, 100.0) is None
-    assert rule.look(116.5, a_0_of_3=HELD) == ""
-    assert rule.others.since(SHOP, 100.0) == 116.5
-
-
-def test_a_lease_that_is_taken_later_does_not_block() -> None:
-    """Its holder sees ours and waits.  Where nobody is waited for nothing more is asked."""
+def test_without_a_blocking_lease_nothing_more_is_asked() -> None:
     rule = Rule()
     rule.look(101.0)
-    rule.look(103.0, a_0_of_3=HELD)
-    assert rule.others.since(SHOP, 100.0) == 100.0
+    rule.look(103.0, **BLOCKING)
     assert rule.leases.asked == 1
 
 
