@@ -13,7 +13,6 @@ from autoscaler.config.shards import Shard, owner
 from autoscaler.kubernetes import Api, Failure, Leases
 from autoscaler.kubernetes.election import ElectionTimes, LeaseRecord
 from autoscaler.kubernetes.leases import OtherShards
-from tests.narrowing import assert_parts
 from tests.worlds.cluster.accounts import Account
 from tests.worlds.daemon import DaemonProcess, Document, external, target, write_config
 from tests.worlds.prometheus.server import PrometheusServer
