@@ -1,3 +1,3 @@
-"""Scales Kubernetes workloads exactly as the HorizontalPodAutoscaler would, and says why."""
+"""Scales Kubernetes workloads exactly as the HorizontalPodAutoscaler would, and explains why."""
 
 __version__ = "0.1.0"

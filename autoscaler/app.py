@@ -17,7 +17,7 @@ app = typer.Typer(
     help="Scale Kubernetes workloads on Prometheus metrics exactly as the "
     "HorizontalPodAutoscaler would, and explain every decision.",
     no_args_is_help=True,
-    rich_markup_mode=None,  # the import of rich is too slow for --help
+    rich_markup_mode=None,  # Importing rich is too slow for --help.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

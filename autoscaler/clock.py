@@ -1,4 +1,4 @@
-"""The only module that reads clocks: the same code runs live, in tests and over history."""
+"""The only module that reads clocks: the same code runs live, in tests and in replays."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ def steady() -> float:
 
 
 class Clock(Protocol):
-    """What decisions are made by: this module, or a replay's; deadlines are always of real time."""
+    """The clock of decisions: this module, or a replay's; deadlines are always in real time."""
 
     def wall(self) -> float:
         """Return the Unix time in seconds."""
@@ -35,7 +35,7 @@ class Clock(Protocol):
 
 
 class Steps:
-    """Detects that the Unix time was set, at once for all: their instants keep their distance."""
+    """Detects that the Unix time was set, once for all users: instants keep their distances."""
 
     def __init__(self, wall_now: float, steady_now: float) -> None:
         self._offset = wall_now - steady_now

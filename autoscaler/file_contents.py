@@ -1,7 +1,7 @@
-"""Reads and writes whole files.
+"""Reads and writes whole files. Reads are bounded, and refuse pipes, sockets and devices.
 
-Reads are bounded, and refuse pipes, sockets and devices.  A file whose path a user names is written
-by `write_output`; one whose name comes from outside, as from a manifest, only by `write_below`.
+`write_output` writes a file whose path a user names; `write_below` one whose name comes from
+outside, such as from a manifest.
 """
 
 import errno
@@ -36,17 +36,17 @@ class TooLargeError(OSError):
 
 
 class NoFileError(OSError):
-    """A path does not lead to a file; ``strerror`` says to what."""
+    """A path does not lead to a file; ``strerror`` says to what it leads."""
 
     def __init__(self, path: Path, kind: str) -> None:
         super().__init__(errno.EINVAL, f"it is {kind}, not a file", str(path))
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Return the content of a file without blocking, as the read of a pipe might.
+    """Return the content of a file without blocking, as reading a pipe might.
 
-    Raises NoFileError for a pipe, a socket or a device, TooLargeError for more than ``most``
-    bytes, and any other OSError of the read.
+    Raises NoFileError for a pipe, a socket or a device, TooLargeError for more than ``most`` bytes,
+    and any other OSError.
     """
     data = bytearray()
     with opened(path) as file:
@@ -59,7 +59,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for a read that is in parts.
+    """Open a file to read it in parts.
 
     Raises NoFileError for a pipe, a socket or a device, and any other OSError.
     """
@@ -71,10 +71,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Write the file that a user names, in one step where it is a regular file or not there yet.
+    """Write the file that a user names; atomically if it is a regular file or does not exist.
 
-    A device or a pipe is written to.  Raises OSError, for a link and anything else too: a link may
-    lead to a file of somebody else's choice.  Links in /dev are the system's own.
+    A device or a pipe is written to. Raises OSError, for a link and anything else too: somebody
+    else may have made the link. Links in /dev are the system's own.
     """
     with suppress(FileNotFoundError):
         status = path.stat() if path.parent == Path("/dev") else path.lstat()
@@ -91,10 +91,10 @@ def write_output(path: Path, content: bytes) -> None:
 
 
 def write_below(folder: Path, names: Sequence[str], content: bytes, *, force: bool = False) -> Path:
-    """Write the file below a folder that some names lead to, for its owner alone; return its path.
+    """Write a file below a folder, readable only by its owner; return its path.
 
-    Folders are made as needed; no link below the folder is followed.  Without ``force`` the file
-    must not exist with another content.  Raises OSError, also for a name with a folder.
+    Folders are created as needed; no link below the folder is followed. Without ``force`` the file
+    must not exist with another content. Raises OSError, also for a name with a folder.
     """
     path = folder.joinpath(*names)
     for name in names:
@@ -129,11 +129,11 @@ def _has_content(parent: int, name: str, content: bytes) -> bool:
 
 
 def _replace_within(parent: int, name: str, content: bytes, mode: int) -> None:
-    """Write a file of an open folder in one step; an existing one keeps its mode unless private."""
+    """Write a file of an open folder atomically; an existing one keeps its mode unless private."""
     with suppress(FileNotFoundError):
         if mode & 0o077:
             mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-    # Hidden, so that no pattern of files finds it.
+    # Hidden, so that no pattern of files matches it.
     temporary = f".{name[:200]}.{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
@@ -163,8 +163,8 @@ def _default_mode() -> int:
 
 
 def with_home(name: str) -> Path:
-    """Return a path in which a leading ``~`` is a home; it stays where that home is not known."""
-    with suppress(RuntimeError, ValueError):  # no home, a NUL
+    """Return a path with a leading ``~`` expanded, if that home is known."""
+    with suppress(RuntimeError, ValueError):  # An unknown home, or a NUL.
         return Path(name).expanduser()
     return Path(name)
 
@@ -177,13 +177,13 @@ def refuse_other_than_file(path: Path, mode: int) -> None:
 
 
 def kind_of(mode: int) -> str | None:
-    """Return what ``mode`` is of: a pipe, a socket or a device; None for files and folders."""
+    """Return the kind of a ``mode``: a pipe, a socket or a device; None for files and folders."""
     return next((name for is_one, name in _KINDS if is_one(mode)), None)
 
 
 def stamp_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return what is another whenever a path leads to another file or to another content."""
-    # A file that may be read now has another time of change, and no other mtime.
+    """Return a stamp that changes when a path leads to another file or another content."""
+    # A file that becomes readable has another change time, but the same mtime.
     times = status.st_ctime_ns, status.st_mtime_ns
     return status.st_dev, status.st_ino, *times, status.st_size
 

@@ -15,7 +15,7 @@ _FORM = re.compile(
 )
 _EXACT = Context(prec=400)
 _LONGEST = 400
-"""Characters; the largest number that is not saturated has 19 digits."""
+"""The most characters; the largest number that is not saturated has 19 digits."""
 _LONGEST_SHOWN = 60
 
 
@@ -55,7 +55,7 @@ def parse_fine(text: str) -> float:
 
 
 def format_fine(milli: float) -> str:
-    """Format what `parse_fine` gives as Kubernetes' canonical quantity."""
+    """Format a result of `parse_fine` as Kubernetes' canonical quantity."""
     return _format_scaled(round(milli * NANO_PER_MILLI), 1000, tuple(_DECIMAL))
 
 

@@ -1,7 +1,8 @@
-"""The calendar: which windows of cron expressions are open, exact over changes of summer time.
+"""The calendar: which windows of cron expressions are open, exact over daylight-saving changes.
 
-Cron fields are evaluated in wall time, which has no gaps and no repetitions.  A wall time is then
-an instant: one that comes twice is its first, one that is left out the next there is.
+Cron fields are evaluated in wall time, which has no gaps and no repetitions. A wall time is then
+converted to an instant: a repeated one to its first instant, a skipped one to the next instant that
+exists.
 """
 
 import functools
@@ -22,25 +23,25 @@ if TYPE_CHECKING:
     from apscheduler.triggers.cron import CronTrigger
 
 _MOST_WINDOWS = 65_536
-"""Distinct ones whose state is remembered, which takes a kilobyte each."""
+"""The number of cached window states, which take a kilobyte each."""
 _MOST_CRONS = 4096
-"""Distinct expressions that are remembered, which take 3 kB each; one more takes 0.3 ms again."""
+"""The number of cached expressions, which take 3 kB each; parsing one takes 0.3 ms."""
 
 _A_YEAR_BEGINS = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 _MOST_OPENINGS = 800
-"""Of two windows of every day in a year."""
+"""The most comparisons: two windows of every day in a year."""
 _MOST_COMPARED = 120
-"""Instants of two expressions: four a day for two weeks and more."""
+"""The most instants of two expressions: four a day for more than two weeks."""
 
 _A_DAY = 86400.0
 _LONGEST_YEAR = 367 * _A_DAY
 
 _LONGEST_BACK = range(-367 * 24 * 60, 1)
-"""The minutes in which every expression had an instant, since each has one every year."""
+"""The minutes that contain an instant of every expression, since each has one every year."""
 
 _COMMON_YEAR, _LEAP_YEAR = 2025, 2024
 _LONGEST = 1000
-"""Characters of a cron expression; the sixty minutes of an hour one by one have 169."""
+"""The most characters of a cron expression; the sixty minutes of an hour have 169."""
 _NICKNAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -50,10 +51,11 @@ _NICKNAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-"""Other forms of cron, and the five fields that they mean."""
+"""Other forms of cron, and their five fields."""
 
 _LONGEST_ZONE = 100
-"""Characters; no zone has more, and a longer name is looked for as that many folders."""
+"""The most characters; no zone's name has more, and a longer name would be searched as many
+folders."""
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _WEEKDAYS = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/([1-7]))?")
 _VALUES = {
@@ -68,8 +70,8 @@ _VALUES = {
 def open_windows(schedules: Sequence[Schedule], now: float) -> tuple[OpenWindow, ...]:
     """Return the windows that are open at an instant, in Unix seconds (semantics 8.2).
 
-    Takes a microsecond for each schedule but at the changes of its window.  Any thread may call.
-    Raises ValueError for what `Cron` and `time_zone` do not take.
+    Takes a microsecond per schedule except when its window changes. Thread-safe. Raises ValueError
+    for texts that `Cron` and `time_zone` do not accept.
     """
     if not schedules:
         return ()
@@ -89,7 +91,7 @@ class NextWindow(NamedTuple):
 
 
 def next_window(schedule: Schedule, now: float) -> NextWindow:
-    """Return a schedule's open or next window.  Raises ValueError as `open_windows`."""
+    """Return a schedule's open or next window. Raises ValueError as `open_windows`."""
     for window in open_windows((schedule,), now):
         return NextWindow(None, window.until)
     times = (schedule.start, schedule.end, schedule.timezone)
@@ -98,9 +100,9 @@ def next_window(schedule: Schedule, now: float) -> NextWindow:
 
 @functools.lru_cache(_MOST_WINDOWS)
 def may_be_open_together(window: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
-    """Return whether two windows, by start, end and time zone, are open at once in some year.
+    """Return whether two windows, by start, end and time zone, are open together in any year.
 
-    Takes up to a tenth of a second; of windows that open very often, the first times are compared.
+    Takes up to a tenth of a second; of windows that open very often, only the first are compared.
     Raises ValueError as `open_windows`.
     """
     first, second = (_window(*times).openings(_A_YEAR_BEGINS) for times in (window, other))
@@ -117,10 +119,9 @@ def may_be_open_together(window: tuple[str, str, str], other: tuple[str, str, st
 
 @functools.lru_cache(_MOST_CRONS)
 def seconds_open(start: str, end: str, timezone: str) -> float | None:
-    """Return for how many seconds a window is open when it first opens in a year; 0.0 for never.
+    """Return how many seconds a window is open at its first opening in a year; 0.0 for never.
 
-    None where its starts are too many to tell.  Takes up to half a second.  Raises ValueError as
-    `open_windows`.
+    None if it has too many starts. Takes up to half a second. Raises ValueError as `open_windows`.
     """
     openings = _window(start, end, timezone).openings(_A_YEAR_BEGINS)
     opened = _A_YEAR_BEGINS
@@ -136,10 +137,10 @@ def seconds_open(start: str, end: str, timezone: str) -> float | None:
 def alternate(start: str, end: str) -> bool:
     """Return whether each start is followed by an end before the next start, and each end by one.
 
-    False also where they are too many to tell.  Takes up to a twentieth of a second.  Raises
-    ValueError as `Cron`.
+    Also False if there are too many. Takes up to a twentieth of a second. Raises ValueError as
+    `Cron`.
     """
-    zone = ZoneInfo("UTC")  # of wall times: changes of the clock make no difference
+    zone = ZoneInfo("UTC")  # In wall time, so changes of the clock do not matter.
     starts, ends = Cron(start, zone), Cron(end, zone)
     of_start, of_end = start.split(), end.split()
     if of_start[2:] == of_end[2:] and all(map(str.isdecimal, (*of_start[:2], *of_end[:2]))):
@@ -172,7 +173,7 @@ def time_zone(name: str) -> ZoneInfo:
 class Cron:
     """The instants of a cron expression: minute, hour, day, month and day of the week.
 
-    If both days are given, either is enough, as in cron.  Raises ValueError with a sentence for
+    If both days are given, either is sufficient, as in cron. Raises ValueError with a sentence for
     other texts, and for an expression that does not match in every year.
     """
 
@@ -206,7 +207,7 @@ class Cron:
         return found
 
     def last_until(self, instant: float) -> float:
-        """Return the last instant that is not after one, -inf if there was none for a year."""
+        """Return the last instant that is not after another, -inf if there was none for a year."""
         index = bisect_left(
             _LONGEST_BACK,
             x=True,
@@ -228,7 +229,7 @@ class Cron:
         instant = there.timestamp()
         if self._wall(instant) == wall:
             return instant
-        # The clock jumps over it, between what it is with the offsets of after and before.
+        # The clock skips it: interpolate between the offsets before and after.
         seconds = range(int(there.replace(fold=1).timestamp()), int(instant) + 1)
         jump = bisect_left(seconds, x=True, key=lambda second: self._wall(second) > wall)
         return float(seconds[jump])
@@ -254,7 +255,7 @@ def _comes_in(year: int, fields: Sequence[str]) -> bool:
 
 
 def _checked(kind: str, text: str) -> str:
-    """Return a field as APScheduler writes it, whose numbers of weekdays begin with Monday."""
+    """Return a field in the form of APScheduler, whose weekday numbers begin with Monday."""
     try:
         if kind == "day of the week":
             return text if text == "*" else ",".join(_weekdays(text))
@@ -285,7 +286,7 @@ def _weekday(text: str) -> int:
 
 
 class _WindowState(NamedTuple):
-    """Whether a window is open from one instant until another, and its end in words."""
+    """The state of a window until another instant, and its end as text."""
 
     since: float
     until: float
@@ -301,7 +302,7 @@ class _WindowState(NamedTuple):
 
 
 class _Window:
-    """What three texts of a schedule mean.  The expressions are read at its changes only."""
+    """The parsed texts of a schedule, which are evaluated only at its changes."""
 
     __slots__ = ("_end", "_last", "_start", "_zone")
 
@@ -312,14 +313,14 @@ class _Window:
         self._last = _WindowState(math.inf, math.inf)
 
     def state(self, now: float) -> _WindowState:
-        """Return the state at an instant.  Threads may both compute it, and then agree."""
+        """Return the state at an instant. Two threads may compute it, with the same result."""
         last = self._last
         if not last.since <= now < last.until:
             last = self._last = self._compute(now)
         return last
 
     def openings(self, after: float) -> Iterator[tuple[float, float]]:
-        """Yield when it opens and closes after an instant; both are the same if it does not."""
+        """Yield the next opening and closing after an instant; equal ones if it does not open."""
         start, end = _cron(self._start, self._zone), _cron(self._end, self._zone)
         closes = after
         while True:

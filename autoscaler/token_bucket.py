@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Holds at most ``most`` tokens, and gets one every ``refill_seconds``; full at first."""
+    """Holds at most ``most`` tokens, and gets one per ``refill_seconds``; full at first."""
 
     most: float
     refill_seconds: float
     refilled: float = 0.0
-    """The instant of the last refill, by the clock of the caller."""
+    """The instant of the last refill, by the caller's clock."""
     left: float = field(init=False)
-    """Less than none while tokens are reserved that are still to come."""
+    """Negative while tokens are reserved that have not arrived yet."""
 
     def __post_init__(self) -> None:
         self.left = self.most
@@ -26,7 +26,7 @@ class TokenBucket:
         return True
 
     def reserve(self, now: float) -> float:
-        """Take a token that is there or will be, and return the seconds until it is."""
+        """Take a present or future token, and return the seconds until it arrives."""
         self._refill(now)
         self.left -= 1.0
         return max(0.0, -self.left * self.refill_seconds)

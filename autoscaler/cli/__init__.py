@@ -1,1 +1,1 @@
-"""What the commands share, and those that look at a daemon or tell it something."""
+"""The code that commands share, and the commands that query a daemon or control it."""

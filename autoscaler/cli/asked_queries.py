@@ -1,4 +1,4 @@
-"""The queries of a configuration: their places, and what uses them."""
+"""The queries of a configuration: their places, and their uses."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class QueryPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryUse:
-    """A target that uses a query, of whose series the ``selector`` takes some."""
+    """A target that uses a query; the ``selector`` selects some of its series."""
 
     place: QueryPlace
     target: Target
@@ -45,7 +45,8 @@ class QueryUse:
 class MetricUse(QueryUse):
     """A metric that uses a query; ``default`` marks the metric of a target without metrics.
 
-    ``number`` is its index in the target's spec; ``own`` is whether the query is in the metric.
+    ``number`` is its index in the target's spec; ``own`` is whether the query is part of the
+    metric.
     """
 
     number: int
@@ -55,7 +56,7 @@ class MetricUse(QueryUse):
 
     @property
     def name(self) -> tuple[str, str]:
-        """The key and the name by which the metric finds a query that is not its own."""
+        """The key and the name by which the metric refers to a shared query."""
         return "resourceQueries" if self.metric.of_resource else "queries", self.metric.name
 
 
@@ -68,7 +69,7 @@ class ExtensionUse(QueryUse):
 
 @dataclass(frozen=True, slots=True)
 class QueryToCheck:
-    """One PromQL at one server, its first place, and what uses it."""
+    """One PromQL at one server, its first place, and its uses."""
 
     key: QueryKey
     place: QueryPlace
@@ -78,7 +79,7 @@ class QueryToCheck:
 
     @property
     def built_in(self) -> tuple[str, Labels] | None:
-        """The resource whose built-in query it is, and the labels of its series; None if none."""
+        """The resource of a built-in query, and the labels of its series; None for others."""
         named = ((*use.name, use.query) for use in self.uses)
         return next(
             (
@@ -91,7 +92,7 @@ class QueryToCheck:
 
 
 def named_queries(config: Config, content: bytes | None = None) -> dict[str, QueryKey]:
-    """Return what the names of `queries` stand for; as `queries_of` it reads the files again."""
+    """Return the queries by their names in `queries`; like `queries_of` it reads the files."""
     begin = "queries."
     return {
         query.place.path.removeprefix(begin): query.key
@@ -123,7 +124,7 @@ def queries_of(config: Config, content: bytes | None = None) -> list[QueryToChec
         by_name["queries", name].append(other.query.key)
     named: dict[QueryKey, QueryToCheck] = {}
     for of, server, promql, place in _named(sources):
-        # A query without a server is asked at the server of each target.
+        # A query without a server is sent to the server of each target.
         keys = [key for key in by_name[of] if key.promql == promql and server in {None, key.server}]
         for key in keys or [QueryKey(server or "", promql)]:
             known = used.get(key, QueryToCheck(key, place))
@@ -133,7 +134,7 @@ def queries_of(config: Config, content: bytes | None = None) -> list[QueryToChec
 
 
 def _targets_in(sources: Iterable[Source]) -> Iterator[tuple[Source, int]]:
-    """Yield for each target of some files the file and the position of the entry that makes it."""
+    """Yield for each target of some files the file and the index of its entry."""
     for source in sources:
         for index, entry in entries(source.value, "targets"):
             clusters = child(entry, "clusters")
@@ -144,7 +145,7 @@ def _targets_in(sources: Iterable[Source]) -> Iterator[tuple[Source, int]]:
 def _named(
     sources: Sequence[Source],
 ) -> Iterator[tuple[tuple[str, str], str | None, str, QueryPlace]]:
-    """Yield the queries that have names: name, server if it names one, PromQL and place."""
+    """Yield the named queries: name, server if set, PromQL and place."""
     servers = child(sources[0].value, "prometheus", "servers") if sources else None
     names = servers if isinstance(servers, Mapping) else ()
     own = [("prometheus", "servers", str(name), "resourceQueries") for name in names]

@@ -1,4 +1,4 @@
-"""What is valid and probably not meant: `validate` warns of it."""
+"""Valid settings that are probably mistakes: `validate` warns of them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,11 +15,11 @@ from autoscaler.core.breaker import Breaker
 from autoscaler.schedules import may_be_open_together, seconds_open
 
 _MOST_WINDOWS = 30
-"""Of a target; of more the pairs would take long to compare."""
+"""The most schedules of a target that are compared in pairs."""
 
 
 def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
-    """Return at most `MOST_PROBLEMS` doubts of a valid configuration; ``content`` as for `load`."""
+    """Return at most `MOST_PROBLEMS` warnings on a valid file; ``content`` as for `load`."""
     problems: list[Problem] = []
     for source in sources_of(config, content):
         doubts = _cautions(source.value, config)
@@ -32,7 +32,7 @@ def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
 
 
 def _of_ranges(asked: Iterable[QueryToCheck]) -> Iterator[Problem]:
-    """Find queries of metrics whose range is neither understood nor given by `window`."""
+    """Find queries of metrics with a range that is neither understood nor set by `window`."""
     for place, use in ((check.place, use) for check in asked for use in check.uses):
         if not use.query.assumes_range:
             continue
@@ -42,7 +42,7 @@ def _of_ranges(asked: Iterable[QueryToCheck]) -> Iterator[Problem]:
 
 
 def _of_shared_servers(asked: Iterable[QueryToCheck], config: Config) -> Iterator[Problem]:
-    """Find queries that read the series of several clusters as if from one."""
+    """Find queries that read the series of several clusters as if they were one."""
     labels = {cluster.name: cluster.series_labels.items() for cluster in config.clusters or ()}
     names = {name for own in labels.values() for name, _ in own}
     asking: dict[str, set[str]] = defaultdict(set)
@@ -82,7 +82,7 @@ def _cautions(document: object, config: Config) -> Iterator[Finding]:
 
 
 def _empty(place: Location, around: object, key: str) -> Iterator[Finding]:
-    """Find a key without a value that is off, while one with nothing in it would be on."""
+    """Find a key without a value that disables a rule, while an empty mapping would enable it."""
     if isinstance(around, Mapping) and key in around and around[key] is None:
         message = f"has no value, so that it is off; `{key}: {{}}` takes the defaults"
         yield Finding((*place, key), message, show_value=False)
@@ -101,7 +101,7 @@ def _of_breaker(document: object, breaker: Breaker | None) -> Iterator[Finding]:
 
 
 def _of_web(document: object) -> Iterator[Finding]:
-    """Find an address for others at which others are answered nothing."""
+    """Find a public address at which other hosts are refused."""
     listen = child(document, "web", "listen")
     asked = child(document, "web", "tls", "clientAuthType") not in {None, "NoClientCert"}
     if listen is None or asked or child(document, "web", "auth") is not None:
@@ -113,7 +113,7 @@ def _of_web(document: object) -> Iterator[Finding]:
 
 
 def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
-    """Find clusters that no target is in, and entries that name the same one."""
+    """Find clusters without targets, and entries for the same cluster."""
     used = {target.cluster for target in config.targets}
     seen: dict[tuple[object, ...], object] = {}
     for index, cluster in entries(document, "clusters"):
@@ -151,7 +151,7 @@ def _of_windows(place: Location, target: object) -> Iterator[Finding]:
     windows = list(islice(entries(target, "schedules"), _MOST_WINDOWS))
     for (index, permutation), (_, other) in permutations(windows, 2):
         low, high = _count(permutation, "minReplicas"), _count(other, "maxReplicas")
-        # With a maximum of its own its minimum is never above the larger of both.
+        # With its own maximum, its minimum is never above the larger of both.
         if (
             low is None
             or high is None
@@ -182,7 +182,7 @@ def _of_times(place: Location, target: object, sync_period: float) -> Iterator[F
 
 
 def _of_zeros(place: Location, target: object) -> Iterator[Finding]:
-    """Find what sets a target to zero that is off there by its own minimum (semantics 6.7)."""
+    """Find rules that set a target to zero, where its own minimum disables it (semantics 6.7)."""
     if _count(target, "minReplicas") == 0 or child(target, "idle") is not None:
         return
     zeros: list[Location] = [

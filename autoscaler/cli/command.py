@@ -1,6 +1,7 @@
 """Commands are functions: their parameters are arguments and options.
 
-`--help` imports the modules of commands and options, so they import slow modules when they run.
+`--help` imports the modules of commands and options, so these import slow modules only when they
+run.
 """
 
 import functools
@@ -99,7 +100,7 @@ def command(*examples: str) -> Callable[[Callable[..., int]], Command]:
 
 
 def _flat(work: Callable[..., int]) -> Callable[..., None]:
-    """Return a function as typer reads it: each field of a dataclass is a parameter of its own."""
+    """Return a function for typer, with a parameter for each field of a dataclass parameter."""
     parameters: list[inspect.Parameter] = []
     grouped: dict[str, Any] = {}
     for parameter in inspect.signature(work).parameters.values():

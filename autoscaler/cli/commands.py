@@ -59,7 +59,7 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         # Before the daemon installs its own handlers there is nothing to finish.
         signal.signal(number, lambda *_: sys.exit(0))
-    # The files are read after this, so that a SIGHUP until then needs no reload.
+    # The files are read after this, so that an earlier SIGHUP needs no reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from autoscaler.cli.output import CommandError
     from autoscaler.config import load

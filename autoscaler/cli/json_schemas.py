@@ -1,4 +1,4 @@
-"""The JSON Schemas of configurations, in which the rules between fields are, too."""
+"""The JSON Schemas of configurations, with the rules between fields."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from autoscaler.config.settings import IncludedFile, MainFile
 
 
 class SchemaFile(NamedTuple):
-    """What a JSON Schema is of: its title, the model, and the name of its file."""
+    """The subject of a JSON Schema: its title, the model, and the name of its file."""
 
     title: str
     model: type[BaseModel]
@@ -36,14 +36,14 @@ def json_schema(of: SchemaFile = CONFIGURATION) -> dict[str, JsonValue]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": of.title,
         **tidied,
-        # Keys of the user's own, such as for anchors.
+        # Keys of the user, such as for anchors.
         "patternProperties": {"^x-": {}},
     }
     return found if of is CONFIGURATION else _referring(found, json_schema())
 
 
 def _referring(schema: dict[str, JsonValue], main: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Replace the definitions that the main schema has too by references to them."""
+    """Replace the definitions that the main schema has by references to them."""
     own, shared = schema["$defs"], main["$defs"]
     if not isinstance(own, dict) or not isinstance(shared, dict):
         raise TypeError("$defs is an object")

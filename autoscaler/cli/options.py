@@ -11,7 +11,7 @@ import typer
 from autoscaler.cli.target_names import complete
 
 CONFIG_VARIABLE = "AUTOSCALER_CONFIG"
-"""The environment variable with the configuration file, where the command line names none."""
+"""The environment variable with the configuration file, used if the command line names none."""
 
 ONE_TARGET = "NAMESPACE/NAME or NAMESPACE/KIND/NAME"
 TARGETS_FILE = "The configuration file."
@@ -52,7 +52,7 @@ Output = Annotated[
 
 @dataclass(frozen=True)
 class ExplanationOptions:
-    """The decisions to explain: the one at a time, by default now, or changes."""
+    """The decisions to explain: one at a time, by default now, or changes."""
 
     at: Annotated[
         str | None,
@@ -101,7 +101,7 @@ def _daemon_url(context: typer.Context, url: str | None) -> str | None:
     source = context.get_parameter_source("url")
     from_environment = source is not None and source.name == "ENVIRONMENT"
     if context.params.get("state_directory") and from_environment:
-        return None  # an option on the command line wins
+        return None  # An option on the command line has precedence.
     parts = urlsplit(url or "http://none")
     if parts.scheme not in {"http", "https"} or not parts.hostname or set(url or "") & set("@?#"):
         raise typer.BadParameter("must be a URL such as http://127.0.0.1:9191")

@@ -1,4 +1,4 @@
-"""What commands print: text wrapped for terminals, and what is wrong, with the exit code of it."""
+"""The output of commands: text wrapped for terminals, and errors with their exit codes."""
 
 import shutil
 import sys
@@ -22,21 +22,21 @@ EXPLAINED_FROM = 14
 
 
 class CommandError(Exception):
-    """A command cannot do what is asked; the text is a sentence for the operator."""
+    """A command cannot be executed; the text is a sentence for the operator."""
 
     code = 1
 
 
 class ArgumentError(CommandError):
-    """What a command was given cannot be."""
+    """An argument of a command is invalid."""
 
     code = 2
 
 
 def code_of(error: Exception) -> int | None:
-    """Print what is wrong and return the exit code: 2 for what was given, else mostly 1.
+    """Print an error and return the exit code: 2 for invalid arguments, else usually 1.
 
-    None is for any other error, which is a defect, or typer's.
+    None is for any other error: a defect, or typer's.
     """
     if isinstance(error, ConfigError | UnknownTargetError | UnknownTimeError):
         code = 2
@@ -49,7 +49,7 @@ def code_of(error: Exception) -> int | None:
 
 
 def wrapped(text: str, width: int, first: str = "", others: str = _INDENT) -> list[str]:
-    """Wrap a text between words; lines begin with ``first`` and ``others``.  No word is broken."""
+    """Wrap a text between words; lines begin with ``first`` and ``others``. No word is split."""
     return textwrap.wrap(
         text,
         max(width, len(first) + 1, len(others) + 1),
@@ -61,9 +61,9 @@ def wrapped(text: str, width: int, first: str = "", others: str = _INDENT) -> li
 
 
 def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
-    """Print lines, on a terminal wrapped between words; in a pipe each is one line, for grep.
+    """Print lines, wrapped between words on a terminal; in a pipe each is one line, for grep.
 
-    The rest of an indented line that is wrapped has this indentation.
+    Continuation lines keep the indentation of their line.
     """
     if not sys.stdout.isatty():
         print(text)
@@ -75,7 +75,7 @@ def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> Iterator[str]:
-    """Yield rows of a table as lines, two blanks between columns; those not ``left`` end alike."""
+    """Yield a table's rows as lines, two spaces between columns; ``left`` are left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (
@@ -86,7 +86,7 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> Itera
 
 
 def counts(current: int | None, desired: int | None, unknown: str) -> str:
-    """Write the count of a target, and which one it is to have: "3 -> 5"."""
+    """Format the current and the desired count of a target: "3 -> 5"."""
     if current is None:
         return unknown
     return str(current) if desired in {None, current} else f"{current} -> {desired}"
@@ -97,7 +97,7 @@ _MOST_NAMED = 10
 
 
 def who_leads(leaders: Iterable[LeaderState], keys: Iterable[str] | None) -> Iterator[str]:
-    """Yield a sentence for each process that leads clusters of some targets, or any if None.
+    """Yield a sentence for each process that leads clusters of some targets, or of any if None.
 
     The only cluster, without a name, is not mentioned while the daemon itself leads it.
     """

@@ -1,4 +1,4 @@
-"""`autoscaler pause` and `autoscaler resume`: annotations of workloads, set and removed."""
+"""`autoscaler pause` and `autoscaler resume`: set and remove annotations of workloads."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from autoscaler.rendering import wording
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind
 
 _SECONDS = 30.0
-"""For all workloads together."""
+"""The time limit for all workloads together, in seconds."""
 _CORE_KINDS = frozenset({"ReplicationController"})
 
 _WHAT = {
@@ -34,7 +34,7 @@ _WHAT = {
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload that is named, and the target that a configuration knows it as, if any."""
+    """A named workload, and its target in a configuration, if any."""
 
     key: str
     namespace: str
@@ -43,7 +43,7 @@ class Workload:
 
     @property
     def cluster(self) -> str:
-        """Its cluster; empty where the configuration names none, and without one."""
+        """Its cluster; empty without a configuration, or without `clusters`."""
         return "" if self.target is None else self.target.cluster
 
 
@@ -56,10 +56,10 @@ def pause(
     replicas: int | None = None,
     seconds: float | None = None,
 ) -> int:
-    """Pause the workloads that are named, print what was done, and return the exit code.
+    """Pause the named workloads, print the results, and return the exit code.
 
-    They are targets of ``config``, or of the cluster itself.  ``only`` is the direction,
-    scale-down or scale-up; both if None.
+    They are targets of ``config``, or of the cluster itself. ``only`` is the direction, scale-down
+    or scale-up; both if None.
     """
     until = None if seconds is None else rfc3339(clock.wall() + seconds)
     values = {
@@ -87,9 +87,9 @@ def resume(
     *,
     force: bool = False,
 ) -> int:
-    """End the pause of the workloads that are named, and return the exit code.
+    """End the pause of the named workloads, and return the exit code.
 
-    ``force`` also ends a pause by the configuration.  Without it such a pause stays: a failure.
+    ``force`` also ends a pause by the configuration. Without it such a pause stays: a failure.
     """
     values = {PAUSED: "false" if force else None, PAUSED_REPLICAS: None, PAUSED_UNTIL: None}
     still_paused: list[str] = []
@@ -143,7 +143,7 @@ def _annotate(
 def _refusal(
     scales: Scales, workload: Workload, values: Mapping[str, str | None], deadline: float
 ) -> str:
-    """Return why one was refused, or ""; raises ConnectError where any other would be too."""
+    """Return why a request was refused, or ""; raises ConnectError if all others would be too."""
     failure = scales.annotate(workload.namespace, workload.ref, values, deadline)
     if failure is None:
         return ""
@@ -155,13 +155,10 @@ def _refusal(
 def _find(
     names: Sequence[str], file: Path | None
 ) -> tuple[list[Workload], Mapping[str, KubernetesSettings]]:
-    """Return the workloads that are named, and the clusters.
-
-    Raises ConfigError and UnknownTargetError.
-    """
+    """Return the named workloads, and the clusters. Raises ConfigError and UnknownTargetError."""
     if file is None:
         return [_named(name) for name in dict.fromkeys(names)], {"": KubernetesSettings()}
-    config = load(file, namespace_or_anywhere)  # no Lease is needed
+    config = load(file, namespace_or_anywhere)  # No Lease is needed.
     keys = chosen(names, [target.key for target in config.targets])
     workloads = [
         Workload(wording.target_key(target), target.namespace, target.spec.scale_target_ref, target)
@@ -181,7 +178,7 @@ def _named(name: str) -> Workload:
             "shop/Rollout.argoproj.io/web"
         )
     short, _, group = "".join(kind or ("Deployment",)).partition(".")
-    # Discovery finds the version that is served.
+    # Discovery finds the served version.
     group = group or ("" if short in _CORE_KINDS else "apps")
     ref = ScaleTargetRef(f"{group}/v1" if group else "v1", short, last)
     return Workload("/".join((namespace, *(kind or ("Deployment",)), last)), namespace, ref)

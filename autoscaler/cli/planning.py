@@ -39,7 +39,7 @@ from autoscaler.sync.run import Syncer
 from autoscaler.transport import Observer
 
 _Findings = Mapping[str, Sequence[str]]
-"""By target what there is where a query of it found no series."""
+"""By target: which series exist if one of its queries found none."""
 
 _INDENT = "  "
 _PLAN_SECONDS = 30.0
@@ -69,7 +69,7 @@ def print_plan(
 
     The histories of ``daemon`` are used; None means to look for a daemon.
     """
-    config = load(file, namespace_or_anywhere)  # a plan needs no Lease
+    config = load(file, namespace_or_anywhere)  # A plan needs no Lease.
     keys = chosen(names, [target.key for target in config.targets])
     targets = tuple(target for target in config.targets if target.key in keys)
     try:
@@ -98,7 +98,7 @@ def print_plan(
 def _with_sources(
     config: Config, results: Sequence[SyncResult], findings: _Findings
 ) -> Iterator[tuple[SyncResult, Sequence[QuerySource], Sequence[str]]]:
-    """Yield each result with the sources of its queries, and what there is of no series."""
+    """Yield results with the sources of their queries, and existing series if some found none."""
     sources = query_sources(config)
     for result in results:
         yield result, sources[result.target.key], findings.get(result.target.key, ())
@@ -109,7 +109,7 @@ def query_sources(
 ) -> Mapping[str, tuple[QuerySource, ...]]:
     """Return by target the source of each metric's query; this reads the files again.
 
-    ``content`` is what the main file holds, as for `load`.
+    ``content`` is the content of the main file, as for `load`.
     """
     found = {
         (use.target.key, use.number): QuerySource(
@@ -139,9 +139,8 @@ def _plan(
 ) -> tuple[list[SyncResult], _Findings, bool]:
     """Sync all targets of the namespaces, since selectors may overlap; return the named ones.
 
-    Only what the named ones use is asked for.  With them come, by the keys of targets, what there
-    is where a query found no series, and whether a daemon with these credentials has the rights to
-    write.
+    Only queries of the named ones are sent. Also returns, by target, which series exist if a query
+    found none, and whether a daemon with these credentials may write.
     """
     collector = Collector()
     places = {target.place for target in targets}
@@ -170,7 +169,7 @@ def _plan(
 
 
 def _findings(results: Sequence[SyncResult], metrics: Mapping[str, MetricsReader]) -> _Findings:
-    """Return by target what there is where its queries found no series, for seconds at most."""
+    """Return by target which series exist if its queries found none; takes a limited time."""
     until = clock.monotonic() + _FINDINGS_SECONDS
     findings = Findings(lambda server, promql: metrics[server].query(promql, None, until))
     found: dict[str, list[str]] = {}
@@ -183,7 +182,7 @@ def _findings(results: Sequence[SyncResult], metrics: Mapping[str, MetricsReader
 
 
 def unless_held(result: SyncResult, holds: Mapping[str, float]) -> SyncResult:
-    """Return a result as the scale-down breakers leave it that hold (`Step.held_back`)."""
+    """Return a result after the scale-down breakers that hold (`Step.held_back`)."""
     if not holds or result.given is None:
         return result
     step = step_of(result.rules, result.inputs)
@@ -193,7 +192,7 @@ def unless_held(result: SyncResult, holds: Mapping[str, float]) -> SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class _SelectedQueries:
-    """Asks a server some queries, and no others."""
+    """Sends some queries to a server, and no others."""
 
     server: str
     asked: Collection[QueryKey]
@@ -207,11 +206,11 @@ class _SelectedQueries:
 
 
 class _Notes(Observer):
-    """Says what the plan waits for, once for each server, and what it cannot list."""
+    """Reports what the plan waits for, once per server, and what it cannot list."""
 
     def __init__(self) -> None:
         self._told: dict[str | None, object] = {}
-        """By Prometheus server, and of the API server."""
+        """The failures by Prometheus server, and of the API server."""
 
     def prometheus_retry(self, server: str, failure: str) -> None:
         self._tell(server, failure)
@@ -221,7 +220,7 @@ class _Notes(Observer):
 
     def _tell(self, server: str | None, failure: str) -> None:
         first = object()
-        if self._told.setdefault(server, first) is first:  # any thread may call
+        if self._told.setdefault(server, first) is first:  # Called by any thread.
             _note(f"{failure}; it is tried again")
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: ARG002, FBT001 - the base's
@@ -239,7 +238,7 @@ _Failures = Mapping[str, str]
 
 
 def paragraphs(results: Sequence[SyncResult], findings: Mapping[str, Sequence[str]] = {}) -> str:
-    """Write each target's decision; those that one common failure has blocked are one paragraph."""
+    """Yield each target's decision; targets that one common failure blocks share a paragraph."""
     failures = _common(results)
     blocked: dict[str, list[SyncResult]] = defaultdict(list)
     others: list[str] = []
@@ -258,9 +257,9 @@ def paragraphs(results: Sequence[SyncResult], findings: Mapping[str, Sequence[st
 
 
 def _common(results: Sequence[SyncResult]) -> _Failures:
-    """Name the failures of servers that more than one target has, in the order they come in.
+    """Name the failures of servers that several targets share, in the order of appearance.
 
-    Others, as of a query without series, may only sound the same.
+    Others, such as a query without series, may only have the same text.
     """
     counts = Counter(cause for result in results for cause in _of_servers(result))
     common = [cause for cause, count in counts.items() if count > 1]
@@ -278,7 +277,7 @@ def _of_servers(result: SyncResult) -> set[str]:
 
 
 def _cause(metric: MetricResult) -> str:
-    """Return why a metric failed, without the metric's name; empty where it did not."""
+    """Return why a metric failed, without the metric's name; empty if it did not."""
     if isinstance(metric.outcome, Calculation):
         return ""
     detail = metric.reading.detail if isinstance(metric.reading, Gap) else metric.outcome.message
@@ -286,7 +285,7 @@ def _cause(metric: MetricResult) -> str:
 
 
 def _only_cause(result: SyncResult) -> str:
-    """Return the one cause for which nothing at all could be decided; empty without one."""
+    """Return the one cause for which nothing at all was decided; empty without one."""
     causes = _of_servers(result) | {_cause(metric) for metric in result.decision.metrics}
     blocked = result.decision.outcome is Outcome.BLOCKED and result.decision.held_until is None
     return causes.pop() if blocked and len(causes) == 1 else ""
@@ -319,7 +318,7 @@ def _lines(result: SyncResult, failures: _Failures) -> Iterator[str]:
 
 
 def _is_told(metric: MetricResult, sentence: str) -> bool:
-    """Return whether a sentence says of this metric, and not of another, why it failed."""
+    """Return whether a sentence is about this metric's failure, and no other."""
     cause = _cause(metric)
     if not cause or cause not in sentence:
         return False

@@ -1,4 +1,4 @@
-"""`autoscaler explain` and `autoscaler history`: decisions of any time, and their reasons."""
+"""`autoscaler explain` and `autoscaler history`: decisions at any time, and their reasons."""
 
 import json
 import sys
@@ -34,13 +34,13 @@ from autoscaler.rendering.explanation import labelled
 
 _MOST_EXPLAINED = 1000
 _AFTER = 1e-3
-"""Seconds: the end of a time is left out, and what is asked for is meant with its end."""
+"""In seconds: the end of a time is exclusive, but the requested end is meant to be included."""
 
 
 def print_explanation(
     name: str, place: SourceOptions, options: ExplanationOptions, *, as_json: bool
 ) -> int:
-    """Print what held for the named target; return the exit code."""
+    """Print the decision in force for the named target; return the exit code."""
     now = clock.wall()
     source = source_of(place)
     explanations, when = _explanations(name, source, options, now)
@@ -71,7 +71,7 @@ def print_explanation(
 def _explanations(
     name: str, source: DecisionSource, options: ExplanationOptions, now: float
 ) -> tuple[list[Explanation], str]:
-    """Return what is recorded of the instants that are meant, and words for these."""
+    """Return the explanations of the requested instants, and the words for these."""
     at, since = options.at, options.since
     until = now if at is None else times.last_of(times.instant(at, now))
     begin = None if since is None else times.instant(since, now)
@@ -88,14 +88,14 @@ def _explanations(
 
 
 def _changes_since(source: DecisionSource, key: str, begin: float, end: float) -> list[float]:
-    """Return the instants of the changes in order, first the one in force at the begin."""
+    """Return the instants of the changes in order, starting with the one in force at the begin."""
     changes = source.changes([key], begin, end + _AFTER, _MOST_EXPLAINED).changes
     instants = [change.time for change in reversed(changes)]
     return instants if instants and instants[0] <= begin else [begin, *instants]
 
 
 def _tell_where(source: DecisionSource, keys: Iterable[str] | None, now: float) -> None:
-    """Say what is read; a daemon's record has what it has written itself, and who has the rest."""
+    """Print the source; a daemon's record has only its own decisions, so name the others."""
     print(f"from {source.name}; times are in {times.zone(now)}", file=sys.stderr)
     if isinstance(source, DaemonSource):
         others = [leader for leader in source.health().leaders or () if not leader.leading]
@@ -104,7 +104,7 @@ def _tell_where(source: DecisionSource, keys: Iterable[str] | None, now: float) 
 
 
 def _text(explanation: Explanation, again: tuple[bool, str] | None, now: float) -> str:
-    """Return its text; the first line has the date if it is not today's, the others any other."""
+    """Return the text; the first line has the date if it is not today, others any other date."""
     decided = f"at {rfc3339_milli(explanation.time)}, {explanation.validity}"
     first, *rest = explanation.lines
     rest = ["Decision", *rest, *labelled("decided", [decided])]
@@ -151,7 +151,7 @@ def print_history(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Print at most ``limit`` changes of the named targets, or of all, the first one first."""
+    """Print at most ``limit`` changes of the named targets, or of all, the oldest first."""
     now = clock.wall()
     begin, end = times.instant(since, now), times.last_of(times.instant(until, now))
     if begin > end:

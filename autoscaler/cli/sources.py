@@ -1,4 +1,4 @@
-"""Where decisions are read from: the record in a state directory, or a running daemon."""
+"""The sources of decisions: the record in a state directory, or a running daemon."""
 
 import re
 import sys
@@ -60,17 +60,17 @@ _LISTEN_TYPE: TypeAdapter[Address | None] = TypeAdapter(Listen | None)
 _LINE = re.compile(r"^listen[ \t]*:.*$", re.MULTILINE)
 _PAGE = 1000
 _LONGEST_LINE = 2 * LONGEST_SENTENCE
-"""With the name of its stage, or of the target, before the sentence."""
+"""The limit with the name of its stage, or of the target, before the sentence."""
 
 
 class NoAddressError(CommandError):
-    """The daemon of a configuration has no address that is known."""
+    """The address of a configuration's daemon is unknown."""
 
     code = 2
 
 
 class NotRunningError(CommandError):
-    """There is no daemon at an address."""
+    """No daemon listens at an address."""
 
     advice = (
         "; start it with `autoscaler run`, or say where to read with -c, --url or --state-directory"
@@ -85,7 +85,7 @@ class NotRunningError(CommandError):
 
 
 def source_of(place: SourceOptions) -> "DecisionSource":
-    """Return what to read of the past: a directory that holds something, or a daemon."""
+    """Return the source of the past: a directory with a record, or a daemon."""
     directory, nothing = _directory_of(place), ""
     if directory is not None:
         if place.state_directory is not None or directory.holds_something():
@@ -98,7 +98,7 @@ def source_of(place: SourceOptions) -> "DecisionSource":
 
 
 def live_of(place: SourceOptions) -> tuple["DecisionSource", TargetList]:
-    """Return what to read of the present, a daemon or else a directory, and how targets stand."""
+    """Return the source of the present, a daemon or else a directory, and the states of targets."""
     directory = _directory_of(place)
     if directory is None or place.state_directory is None:
         daemon = daemon_of(place)
@@ -122,7 +122,7 @@ def _directory_of(place: SourceOptions) -> "DirectorySource | None":
     if place.state_directory is None and place.config is not None:
         try:
             found = load(place.config, namespace_or_anywhere).state_directory
-        except ConfigError:  # its `listen` may be readable all the same
+        except ConfigError:  # Its `listen` may be readable nevertheless.
             return None
         if found is None:
             return None
@@ -131,14 +131,14 @@ def _directory_of(place: SourceOptions) -> "DirectorySource | None":
 
 
 def daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
-    """Return the daemon that is named, of the configuration, or usual; raises NoAddressError.
+    """Return the named daemon, the configuration's, or the usual one; raises NoAddressError.
 
-    Of a file with mistakes only `listen` and `web` count.  Raises ConfigError if it cannot be read.
+    Of an invalid file only `listen` and `web` count. Raises ConfigError if it cannot be read.
     """
     url, file, mistakes = place.url or LISTEN.url(), place.config, ""
     if place.url is None and file is not None:
         try:
-            config = load(file, namespace_or_anywhere)  # no Lease is needed
+            config = load(file, namespace_or_anywhere)  # No Lease is needed.
             listen, tls = config.web_listen, config.web.tls is not None
         except ConfigError as error:
             try:
@@ -161,15 +161,15 @@ def daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
 
 
 def daemon_at(place: DaemonOptions, url: str) -> Daemon:
-    """Return the daemon at an address, to which one signs in as the options say."""
+    """Return the daemon at an address, with the credentials of the options."""
     key = place.ca_file, place.cert_file, place.key_file
     return Daemon(url, *key, place.token_file, place.user, place.password_file)
 
 
 def _address_in(text: str) -> tuple[Address | None, bool]:
-    """Return where the API is by YAML with mistakes, and whether with TLS; else the default.
+    """Return the API's address in invalid YAML, and whether it has TLS; else the default.
 
-    If it cannot be parsed as a whole, it is from the line of `listen`.
+    If the file cannot be parsed as a whole, it is from the line of `listen`.
     """
     found: list[Value] = [document.value for document in islice(documents(text), 1)]
     if not found:
@@ -188,7 +188,7 @@ def _address_in(text: str) -> tuple[Address | None, bool]:
 
 
 class DirectorySource:
-    """Reads the record in a state directory, whether its daemon runs or not."""
+    """Reads the record in a state directory, whether or not its daemon runs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -196,7 +196,7 @@ class DirectorySource:
         self.record: DirectoryRecord = DirectoryRecord(path)
 
     def holds_something(self) -> bool:
-        """Return whether there is a record that can be read."""
+        """Return whether there is a readable record."""
         with suppress(RecordError):
             return self.record.span() is not None
         return False
@@ -210,7 +210,7 @@ class DirectorySource:
         return self.record.targets()
 
     def explanation(self, target: str, at: float) -> Explanation | None:
-        """Explain what held at an instant; None where nothing is recorded."""
+        """Return the explanation of an instant; None if nothing is recorded."""
         return explanation_at(self.record, target, at)
 
     def last_change(self, target: str, until: float) -> float | None:
@@ -221,14 +221,14 @@ class DirectorySource:
     def changes(
         self, targets: Collection[str] | None, begin: float, end: float, limit: int
     ) -> ChangeList:
-        """Return the last changes of a time, the last one first."""
+        """Return the last changes of a time, the newest first."""
         rows = self.record.changes(targets, begin, end, limit=limit)
         lapses = self.record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
         changes = tuple(change_of(row, self.record) for row in rows)
         return ChangeList(changes=changes, lapses=tuple(map(Lapse.model_validate, lapses)))
 
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
-        """Return how targets agree with their HPAs, or all that were in shadow last."""
+        """Return the agreement of targets, or of all that were last in shadow, with their HPAs."""
         known, now = self.standings().targets, clock.wall()
         in_shadow = [state.target for state in known if state.in_shadow]
         keys = targets or in_shadow
@@ -253,7 +253,7 @@ class DaemonSource:
         self._why = why
 
     def standings(self) -> TargetList:
-        """Return how all targets stand."""
+        """Return the states of all targets."""
         return self._answer(TargetList, "/targets")
 
     def targets(self) -> Sequence[str]:
@@ -269,7 +269,7 @@ class DaemonSource:
         return self._answer(DaemonHealth, "/health")
 
     def explanation(self, target: str, at: float) -> Explanation | None:
-        """Explain what held at an instant; None where nothing is recorded."""
+        """Return the explanation of an instant; None if nothing is recorded."""
         return self._explained(target, {"at": rfc3339_milli(at)})
 
     def last_change(self, target: str, until: float) -> float | None:
@@ -280,7 +280,7 @@ class DaemonSource:
     def changes(
         self, targets: Collection[str] | None, begin: float, end: float, limit: int
     ) -> ChangeList:
-        """Return the last changes of a time, the last one first."""
+        """Return the last changes of a time, the newest first."""
         query = [("target", target) for target in targets or ()]
         query += [("from", rfc3339_milli(begin)), ("to", rfc3339_milli(end))]
         changes: tuple[Change, ...] = ()
@@ -298,7 +298,7 @@ class DaemonSource:
         return ChangeList(changes=changes, lapses=lapses)
 
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
-        """Return how targets agree with their HPAs, or all that are in shadow."""
+        """Return the agreement of targets, or of all in shadow, with their HPAs."""
         query = [("target", target) for target in targets] + [("since", rfc3339_milli(since))]
         try:
             return self._answer(AgreementList, f"/agreement?{urlencode(query)}")
@@ -315,13 +315,13 @@ class DaemonSource:
         return explained.model_copy(update={"lines": lines})
 
     def _read(self, kind: type[_A], path: str) -> _A | None:
-        """Return an answer, None if there is nothing of what is asked for."""
+        """Return an answer; None if the daemon has nothing for it."""
         with suppress(NotFoundError):
             return self._answer(kind, path)
         return None
 
     def shard(self) -> Shard | None:
-        """Return the shard of the daemon; None where it serves all targets."""
+        """Return the shard of the daemon; None if it serves all targets."""
         known = self.health().shard
         return None if known is None else Shard(known.number, known.shards, known.urls)
 
@@ -354,7 +354,7 @@ DecisionSource = DirectorySource | DaemonSource
 def chosen_from(
     source: DecisionSource, names: Sequence[str], keys: Sequence[str]
 ) -> frozenset[str]:
-    """Return which of the source's targets are named; raises UnknownTargetError."""
+    """Return the named targets of the source; raises UnknownTargetError."""
     try:
         return chosen(names, keys)
     except UnknownTargetError:

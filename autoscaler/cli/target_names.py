@@ -1,4 +1,4 @@
-"""Names of targets on the command line: which targets they mean, and their completion.
+"""Names of targets on the command line: the targets they select, and their completion.
 
 A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME, with `clusters` CLUSTER/NAMESPACE/NAME or
 CLUSTER/NAMESPACE/KIND/NAME; the long form is the target's key.
@@ -18,7 +18,7 @@ from autoscaler.core.text import printable
 
 _MOST_LISTED = 10
 _SAFE_TO_COMPLETE = re.compile(r"[\w.:/-]+", re.ASCII)
-"""Other names mean something to a shell or a terminal; no server accepts them."""
+"""Other names have a meaning in a shell or a terminal; no server accepts them."""
 
 
 class UnknownTargetError(Exception):
@@ -26,7 +26,7 @@ class UnknownTargetError(Exception):
 
 
 def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
-    """Return the keys that the names mean, all without a name; raises UnknownTargetError."""
+    """Return the keys of the names, or all keys without a name; raises UnknownTargetError."""
     if not names:
         return frozenset(keys)
     by_name: dict[str, set[str]] = {}
@@ -43,7 +43,7 @@ def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
 
 
 def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
-    """Yield a sentence for each name that is like a target's, and one for all others."""
+    """Yield a sentence for each name that is similar to a target's, and one for all others."""
     from autoscaler.rendering import wording
 
     shorts = list(dict.fromkeys(TargetName.parse(key).short for key in keys))
@@ -89,9 +89,9 @@ def _offered(options: Mapping[str, object]) -> Sequence[str]:
 def complete(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of the targets that begin with ``incomplete``.
 
-    They come from the file after ``-c``, or from the record, for a command that reads
-    the record.  A name is the key if the short form is ambiguous, or does not match.
-    Returns none if the file or the record cannot be read.
+    They come from the file after ``-c``, or from the record, for a command that reads the record. A
+    name is the key if the short form is ambiguous, or does not match. Returns nothing if the file
+    or the record cannot be read.
     """
     given: Sequence[str] = context.params.get("targets") or ()
     offered = [key for key in _offered(context.params) if _SAFE_TO_COMPLETE.fullmatch(key)]

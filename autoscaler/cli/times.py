@@ -1,4 +1,4 @@
-"""Instants as people say them, in the local zone: `10m ago`, `03:12`, `yesterday 18:00`, ISO 8601.
+"""Instants in the local zone: `10m ago`, `03:12`, `yesterday 18:00`, ISO 8601.
 
 All of them are in the past, since they select parts of the record.
 """
@@ -21,11 +21,11 @@ _DAY = 86400
 
 
 class UnknownTimeError(ValueError):
-    """A text means no instant that has passed; the message is a sentence."""
+    """A text is not an instant in the past; the message is a sentence."""
 
 
 def instant(text: str, now: float) -> float:
-    """Return the Unix time that a text means at ``now``; raises UnknownTimeError."""
+    """Return the Unix time of a text at ``now``; raises UnknownTimeError."""
     text = text.strip()
     found = _instant(text, now) if 0 < len(text) <= _LONGEST else None
     if found is None:
@@ -38,12 +38,12 @@ def instant(text: str, now: float) -> float:
 
 
 def last_of(at: float) -> float:
-    """Return the last instant of a second that is named without its parts."""
+    """Return the last instant of a second that is given without fractions."""
     return at + 0.999 if at == int(at) else at
 
 
 def local(at: float) -> str:
-    """Write an instant in the local zone: `2026-01-31 03:12:00+01:00`."""
+    """Format an instant in the local zone: `2026-01-31 03:12:00+01:00`."""
     return _local(at).isoformat(" ", "seconds")
 
 
@@ -55,10 +55,10 @@ def zone(at: float) -> str:
 
 
 def localized(text: str, near: float, today: float | None = None) -> str:
-    """Return a sentence with the instants in it, which are in UTC, in the local zone.
+    """Return a sentence with its UTC instants converted to the local zone.
 
-    Those without a date are those that are nearest to ``near``.  Dates are written where they are
-    not the date of ``today``, by default of ``near``.  Both are Unix seconds.
+    Instants without a date are those nearest to ``near``. Dates are written if they differ from the
+    date of ``today``, by default of ``near``. Both are Unix seconds.
     """
     here = _local(near if today is None else today).date()
 
@@ -93,7 +93,7 @@ def _instant(text: str, now: float) -> float | None:
 def _of_a_day(text: str, now: float) -> float | None:
     """Return when the clocks last showed a time, which they do twice in the night they go back.
 
-    A day may stand before it, and alone means its begin.
+    A day may precede it, and alone means the day's begin.
     """
     found = _OF_A_DAY.fullmatch(text.lower())
     if found is None:

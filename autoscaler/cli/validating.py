@@ -1,4 +1,4 @@
-"""`autoscaler validate`: checks files, and with --prometheus what their queries find."""
+"""`autoscaler validate`: checks files, and with --prometheus also their queries."""
 
 import sys
 import threading
@@ -44,15 +44,15 @@ _MOST_USES = 3
 
 _MOST_WARNINGS = 20
 _NOTE_SECONDS = 5.0
-"""A note says what is waited for while nothing else is printed for so long."""
+"""After this time without output, in seconds, a note says what is awaited."""
 
 
 def validate_files(
     files: Sequence[Path], *, ask_prometheus: bool = False, strict: bool = False
 ) -> int:
-    """Check every file, print all mistakes and warnings, and return the exit code.
+    """Check every file, print all errors and warnings, and return the exit code.
 
-    ``ask_prometheus`` also asks the queries of each valid file; ``strict`` makes warnings mistakes.
+    ``ask_prometheus`` also sends the queries of each valid file; ``strict`` makes warnings errors.
     """
     codes = {_validate(file, ask_prometheus=ask_prometheus, strict=strict) for file in files}
     return max(codes, default=0)
@@ -89,7 +89,7 @@ def _standard_input() -> bytes:
         raise ConfigError([Problem(str(_SHOWN), None, "", None, "it is closed")])
     if sys.stdin.isatty():
         print("reading standard input; Ctrl-D ends it", file=sys.stderr)
-    # One byte more than permitted, so that too much is refused as in a file.
+    # One byte more than permitted, so that more is refused as in a file.
     return sys.stdin.buffer.read(MOST_OF_A_FILE + 1)
 
 
@@ -114,10 +114,10 @@ def _counted(config: Config) -> str:
 
 
 def ask_every_query(config: Config, content: bytes | None, *, strict: bool = False) -> int:
-    """Ask the Prometheus servers of a valid configuration, and return the exit code.
+    """Send all queries of a valid configuration to Prometheus, and return the exit code.
 
-    It is 2 if a query is refused, or if it is ``strict`` and there is a warning, 1 if one has no
-    answer, else 0.  ``content`` is the main file's if it is standard input.
+    It is 2 if a query is refused, or with ``strict`` after a warning, 1 if a query has no answer,
+    else 0. ``content`` is the main file's if it is standard input.
     """
     asked = queries_of(config, content)
     report = _Report(clock.wall())
@@ -142,7 +142,7 @@ class _Report:
     def tell(
         self, query: QueryToCheck, answer: QueryResult | QueryFailure | None, ask: Ask
     ) -> None:
-        """Print the answer to one query; None means that it was not asked."""
+        """Print the answer to one query; None means that it was not sent."""
         if answer is None:
             self._unanswered[""] += 1
         elif isinstance(answer, QueryResult):
@@ -271,7 +271,7 @@ def duplicates(name: str, labels: Sequence[str]) -> tuple[str, str]:
 
 
 def _duplicates(query: QueryToCheck, ask: Ask) -> str:
-    """Return the warning for containers with several series of a built-in query; empty for none."""
+    """Return the warning for containers with several series of a built-in query; else empty."""
     if query.built_in is None:
         return ""
     resource, of_cluster = query.built_in
@@ -305,10 +305,10 @@ def _summary(answer: QueryResult) -> str:
 def _answers(
     config: Config, server: str, queries: Sequence[str]
 ) -> Iterator[tuple[QueryResult | QueryFailure | None, Ask]]:
-    """Ask a server a few queries at a time, and yield the answers in the order of the queries.
+    """Send a few queries at a time to a server, and yield the answers in the order of the queries.
 
-    With each comes what asks the server more, until the next one is taken.  If the first few have
-    no answer, the others are not asked: they yield None.
+    With each comes a function for further questions, valid until the next answer. If the first few
+    have no answer, the others are not sent: they yield None.
     """
     settings, stop = config.servers[server], threading.Event()
     name = f"Prometheus {server}".rstrip()
@@ -331,7 +331,7 @@ def _answers(
                 if not answered:
                     break
         finally:
-            stop.set()  # at Ctrl-C nothing is waited for
+            stop.set()  # Ctrl-C waits for nothing.
             pool.shutdown(wait=False, cancel_futures=True)
     left = () if answered else queries[_AT_ONCE:]
     yield from [(None, _nothing)] * len(left)

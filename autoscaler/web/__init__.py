@@ -1,1 +1,1 @@
-"""The daemon over HTTP: a listener with its access, the API, and the pages."""
+"""The daemon over HTTP: a listener with access control, the API, and the pages."""

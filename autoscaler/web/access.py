@@ -1,4 +1,4 @@
-"""Who may read the pages and the API, and the headers with which they are sent."""
+"""Who may read the pages and the API, and the headers of answers."""
 
 import ipaddress
 import re
@@ -15,7 +15,7 @@ from autoscaler.web.credentials import Verdict, WebCredentials
 from autoscaler.web.site import PROBES
 
 CERTIFICATE = "client_certificate"
-"""The key in a scope's state: whether the client has shown a certificate that was verified."""
+"""The key in a scope's state: whether the client has shown a verified certificate."""
 
 _STATIC = "/static/"
 _API = "/api/"
@@ -25,9 +25,9 @@ _ADDED_BY_PROXIES = re.compile(
     r"|x-(?!requested-with$|prometheus-).+|(.+-)?client-ip"
     r"|(akamai|cdn|cf|fastly|l5d|ot-tracer|proxy|remote|tailscale|true)-.+"
 )
-"""The headers by which proxies, sidecars and tracers tell of themselves; browsers send none."""
+"""Headers that proxies, sidecars and tracers add; browsers send none of them."""
 _OF_NGINX = "1.0"
-"""The version of HTTP that nginx asks a server by, unless told; it adds no such header."""
+"""The HTTP version of nginx' requests by default, without any such header."""
 _LONGEST_HEADER = 60
 _BUSY_SECONDS = 1
 
@@ -57,14 +57,14 @@ HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), "
     "payment=(), usb=()",
 }
-"""Of every answer."""
+"""The headers of every answer."""
 
 
 class AccessGuard:
-    """Answers who may not read with a reason, and hands all other requests to an application.
+    """Answers unauthorized requests with a reason, and passes all others to an application.
 
-    ``with_metrics`` says whether metrics and probes are at the same address.  ``sign_in_failed`` is
-    called with the way, such as ``basic``, and the client's address.
+    ``with_metrics`` says whether metrics and probes are at the same address. ``sign_in_failed`` is
+    called with the method, such as ``basic``, and the client's address.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class AccessGuard:
 
 
 def _refused(request: Request, status: int, sentence: str) -> Response:
-    """Return the refusal: a problem below the API, a plain sentence elsewhere."""
+    """Return the refusal: a problem below the API, plain text elsewhere."""
     if not request.scope["path"].startswith(_API):
         return PlainTextResponse(f"{sentence}\n", status)
     return Response(problem_of(status, sentence).encoded(), status, media_type=PROBLEM_TYPE)
@@ -142,7 +142,7 @@ def _peer(request: Request) -> str:
 
 
 def _not_of_this_machine(request: Request) -> str | None:
-    """Say why a client is not here, or may not be: a proxy that is here hands on what is not."""
+    """Return why a client is not local, or may not be: local proxies forward remote requests."""
     if not _is_loopback(_peer(request)):
         return _ELSEWHERE
     for name in request.headers:
@@ -164,7 +164,7 @@ def _is_loopback(text: str) -> bool:
 
 
 def _is_own_name(host: str) -> bool:
-    """Return whether a Host is one that leads to this machine from nowhere else."""
+    """Return whether a Host header is a name that reaches only this machine."""
     form = _HOST.fullmatch(host)
     if form is None:
         return False

@@ -27,14 +27,14 @@ MOST_WAIT_SECONDS = 5.0
 MOST_LARGE = 3
 """The most answers that are made or sent at once: an unread answer stays in memory."""
 RETRY_LATER = {"Retry-After": "3"}
-"""The header of what is not answered while the daemon starts, or answers too many."""
+"""The header of a refusal while the daemon starts, or is overloaded."""
 ONLY_HEAD = "autoscaler.only_head"
-"""In the scope of a request whose body is not wanted, though its method is GET."""
+"""Set in the scope of a HEAD request, which is handled as GET."""
 
 _WORTH_COMPRESSING = 1000
 _USUAL_LEVEL = 6
 _OF_LARGE = 1
-"""The quickest level makes the list of 10,000 targets twenty times smaller as well."""
+"""The fastest level also makes the list of 10,000 targets twenty times smaller."""
 _GZIP = 31
 
 
@@ -45,11 +45,11 @@ class Page:
     status: int
     content_type: str
     body: Iterable[bytes]
-    """Its parts, perhaps made only while they are sent."""
+    """Its parts, which may be created only while they are sent."""
     large: bool = False
-    """Whether few of its kind are made or sent at once."""
+    """Whether only few of its kind are made or sent at once."""
     streamed: bool = False
-    """Whether a large one is sent while it is made, without its length, and never held whole."""
+    """Whether a large one is streamed, without its length, and never in memory as a whole."""
     headers: Mapping[str, str] = field(default_factory=lambda: {"Cache-Control": "no-store"})
 
 
@@ -63,7 +63,7 @@ def problem_of(status: int, detail: str, **more: Any) -> ProblemDetails:
 
 
 class BusyError(Exception):
-    """There is no room for another answer; the text is the sentence that says so."""
+    """There is no room for another answer; the text is the sentence for the client."""
 
 
 class AnswerPool:
@@ -78,7 +78,7 @@ class AnswerPool:
         self._one_part_at_a_time = threading.Lock()
 
     async def answer(self, request: Request, make: Callable[[], Page]) -> Response:
-        """Return what a worker thread makes; raises BusyError, and what ``make`` raises."""
+        """Return the result of a worker thread; raises BusyError, and what ``make`` raises."""
         try:
             with anyio.fail_after(self._wait_seconds):
                 await self._room.acquire()
@@ -123,7 +123,7 @@ class AnswerPool:
         return Response(b"".join(made), page.status, headers)
 
     def _in_turn(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Make one part at a time, so that several pages do not take all of the processor."""
+        """Make one part at a time, so that several pages do not take the whole processor."""
         made = iter(parts)
         while True:
             with self._one_part_at_a_time:
@@ -134,7 +134,7 @@ class AnswerPool:
 
 
 class _SentAnswer(StreamingResponse):
-    """Closes the stack once it is sent."""
+    """Closes the stack after it was sent."""
 
     def __init__(self, sending: ExitStack, *response: Any) -> None:
         super().__init__(*response)
@@ -146,7 +146,7 @@ class _SentAnswer(StreamingResponse):
 
 
 async def _each(parts: list[bytes]) -> AsyncIterator[bytes]:
-    """Yield what is made already, and give others their turn; no thread is needed."""
+    """Yield the parts that exist; no thread is needed."""
     for part in parts:
         yield part
         await asyncio.sleep(0)
@@ -162,7 +162,7 @@ def _compressed(parts: Iterable[bytes], level: int) -> Iterator[bytes]:
 
 
 def tag_of(content: bytes) -> str:
-    """Return a weak ETag: compressed it is the same."""
+    """Return a weak ETag: it is the same for the compressed answer."""
     return f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
 
 

@@ -1,4 +1,4 @@
-"""Whether the credentials of a request are right: a token, or the password of a user."""
+"""Verifies the credentials of a request: a token, or a user's password."""
 
 import base64
 import hashlib
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 class RotatingValue(Generic[T]):
-    """Makes a value again when its files change; the last good one stays while they are broken.
+    """Creates a value again when its files change; the last valid one stays while they are invalid.
 
-    ``told`` is called with False and a sentence once they are, and with True when they are well
-    again.  The first value is made at once: raises WebFileError and OSError.  Any thread may call
-    any method.
+    ``told`` is called with False and a sentence when they become invalid, and with True when they
+    are valid again. The first value is created at once: raises WebFileError and OSError.
+    Thread-safe.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RotatingValue(Generic[T]):
         self._fault = ""
 
     def current(self) -> T:
-        """Return the value of the files as they are, or as they last were well."""
+        """Return the value of the files, or of their last valid content."""
         with self._lock:
             stamps = self._stamps()
             if stamps != self._seen:
@@ -84,16 +84,16 @@ MOST_WAITING = 16
 """The most further checks that wait; beyond them the answer is 503 with Retry-After."""
 _MOST_REMEMBERED = 64
 _LONGEST_PASSWORD = 72
-"""The bytes of a password that bcrypt takes in."""
+"""The bytes of a password that bcrypt uses."""
 _NO_SALT_NO_HASH = "." * 53
 
 
 class Verdict(Enum):
-    """The action for a request."""
+    """The result of a check."""
 
     RIGHT = auto()
     MISSING = auto()
-    """It has no credentials."""
+    """The request has no credentials."""
     WRONG = auto()
     BUSY = auto()
     """Too many passwords wait to be checked."""
@@ -102,7 +102,7 @@ class Verdict(Enum):
 class WebCredentials:
     """Checks the Authorization headers of requests.
 
-    All but `check` is done on worker threads.  ``told`` is as for `RotatingValue`.
+    Everything but `check` runs on worker threads. ``told`` is as for `RotatingValue`.
     """
 
     def __init__(self, auth: WebAuth, told: Callable[[bool, str], None]) -> None:
@@ -116,7 +116,7 @@ class WebCredentials:
         self._users = rotating("web.auth.basicAuthUsersFile", auth.basic_auth_users_file, users_in)
         self._key = secrets.token_bytes(32)
         self._verified: OrderedDict[bytes, None] = OrderedDict()
-        """Digests of the passwords that were right lately, with their users and hashes."""
+        """Digests of recently accepted passwords, with their users and hashes."""
         self._waiting = 0
         self._limiter = CapacityLimiter(MOST_AT_ONCE)
 
@@ -128,7 +128,7 @@ class WebCredentials:
         return [*bearer, *basic]
 
     async def check(self, header: str) -> Verdict:
-        """Check an Authorization header; the event loop alone calls this."""
+        """Check an Authorization header; only the event loop may call this."""
         scheme, _, value = header.partition(" ")
         if not header:
             return Verdict.MISSING
@@ -174,12 +174,12 @@ class WebCredentials:
 
 
 def _is(password: bytes, hashed: bytes, dearest: int) -> bool:
-    """Return whether a password is right; a wrong one takes the time of the ``dearest`` cost."""
+    """Return whether a password is correct; a wrong one takes the time of the ``dearest`` cost."""
     too_long = len(password) > _LONGEST_PASSWORD
     if bcrypt.checkpw(b"" if too_long else password, hashed) and not too_long:
         return True
-    # A cost takes twice the time of the one below: those from its own on up to the dearest, and its
-    # own once more, together take as long as the dearest.
+    # Each cost takes twice the time of the previous one: all from its own to the highest, and its
+    # own once more, together take as long as the highest.
     for cost in range(_cost(hashed), dearest):
         bcrypt.checkpw(b"", _hash_of_nobody(cost))
     return False

@@ -1,4 +1,4 @@
-"""One HTTP listener, which no client can hold up or use up: uvicorn with limits."""
+"""One HTTP listener, which no client can block or exhaust: uvicorn with limits."""
 
 import asyncio
 import errno
@@ -25,12 +25,12 @@ MOST_CONNECTIONS = 32
 MOST_OF_ONE_CLIENT = 8
 """The most connections from one address that are answered at once."""
 MOST_HEAD_BYTES = 16 << 10
-"""How long the request line and the headers may be together."""
+"""The most bytes of the request line and the headers together."""
 
 _BACKLOG = 128
 """The most clients that wait to be accepted; asyncio may accept all before it closes one."""
 _CLOSE_SECONDS = 1
-"""How long the end waits for connections that are closed."""
+"""The time limit for closing connections at the end, in seconds."""
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _HEAD_TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n"
@@ -40,39 +40,38 @@ _HEAD_TOO_LARGE = (
 
 @dataclass(frozen=True, slots=True)
 class ListenerTls:
-    """How connections are encrypted."""
+    """The TLS settings of connections."""
 
     context: Callable[[], ssl.SSLContext]
-    """Returns the certificate and the rest, for each handshake; called by any thread."""
+    """Returns the certificate and the rest, for each handshake. Thread-safe."""
     certificate_refused: Callable[[str], None]
-    """Is called with the address of a client whose certificate is not accepted."""
+    """Called with the address of a client with a refused certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What connections may take; all but the tests leave it as it is."""
+    """The limits of connections; only tests change them."""
 
     most_connections: int = MOST_CONNECTIONS
     most_seconds: float = 10.0
-    """How long one connection may last, its request and its answer together."""
+    """The time limit of a connection with its request and its answer, in seconds."""
     most_head_seconds: float = 3.0
-    """How much of it the request line and the headers may take."""
+    """The part of it for the request line and the headers."""
 
 
 class ListenError(Exception):
-    """The address cannot be listened on; the text is a sentence for the operator."""
+    """The address cannot be used; the text is a sentence for the operator."""
 
 
 class Listener:
-    """Serves an application on a thread with an event loop, one request on each connection.
+    """Serves an application on a thread with an event loop, one request per connection.
 
-    As many connections are open at once as the ``limits`` say.  One more takes the place of one
-    that has not sent its head, or was sent its answer; without such a one it is closed without an
-    answer.  `MOST_OF_ONE_CLIENT` of one address are answered at once; one more waits for its turn.
-    With ``tls`` the handshake is a part of the head.  ``setting`` is the key that holds the
-    address.  ``on_fault`` is called with what is raised outside of the application.  An empty host
-    means all addresses, port 0 any free port.  Raises ListenError where the address cannot be
-    listened on.
+    The number of open connections has a limit (``limits``). A further one replaces one that has not
+    sent its head, or was sent its answer; without such a one it is closed without an answer. At
+    most `MOST_OF_ONE_CLIENT` of one address are answered at once; further ones wait. With ``tls``
+    the handshake counts as a part of the head. ``setting`` is the configuration key of the address.
+    ``on_fault`` is called with exceptions outside of the application. An empty host means all
+    addresses, port 0 any free port. Raises ListenError if the address cannot be used.
     """
 
     def __init__(
@@ -92,21 +91,21 @@ class Listener:
         self._on_fault = on_fault
         self._server = _UvicornServer(app, partial(_Connection, limits, tls))
         self._loop = asyncio.new_event_loop()
-        # Its workers are daemon threads as it is: no page keeps the process from its end.
+        # Its workers are daemon threads anyway: no page delays the end of the process.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._thread.start()
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._server.server_state.connections)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End everything, answers under way included, within about a second."""
-        with suppress(RuntimeError):  # the loop is closed already
+        """End everything, including running answers, within about a second."""
+        with suppress(RuntimeError):  # The loop is already closed.
             self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join()
         self._socket.close()
@@ -149,9 +148,9 @@ def _listening(host: str, port: int, setting: str) -> socket.socket:
 
 
 class _UvicornServer(uvicorn.Server):
-    """Waits for its end without polling: an idle listener takes no CPU.
+    """Waits for its end without polling: an idle listener takes no CPU time.
 
-    Nothing is left to the environment or to uvicorn's own log.
+    It uses neither the environment nor uvicorn's own log.
     """
 
     def __init__(self, app: ASGIApp, connection: object) -> None:
@@ -162,12 +161,12 @@ class _UvicornServer(uvicorn.Server):
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level=logging.CRITICAL,  # the application reports faults itself
+            log_level=logging.CRITICAL,  # The application reports faults itself.
             access_log=False,
             workers=1,
             proxy_headers=False,
             server_header=False,
-            date_header=False,  # the application's: uvicorn's is of the last tick
+            date_header=False,  # The application sets it: uvicorn's is of the last tick.
             headers=[("Connection", "close")],
             backlog=_BACKLOG,
             timeout_graceful_shutdown=_CLOSE_SECONDS,
@@ -177,17 +176,17 @@ class _UvicornServer(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Wait for `end`."""
-        await self.on_tick(0)  # makes the headers of all answers
+        await self.on_tick(0)  # This creates the headers of all answers.
         await self._ended.wait()
 
     def end(self) -> None:
-        """End everything; must be called by the event loop."""
+        """End everything; only the event loop may call this."""
         self.force_exit = self.should_exit = True
         self._ended.set()
 
 
 class _Connection(H11Protocol):
-    """A connection that carries one request; all methods are called by the event loop."""
+    """A connection that carries one request; only the event loop calls its methods."""
 
     def __init__(self, limits: ConnectionLimits, tls: ListenerTls | None, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
@@ -197,12 +196,12 @@ class _Connection(H11Protocol):
         self._handshake: asyncio.Task[None] | None = None
         self._is_ready = tls is None
         self._early = b""
-        """What came with the last message of the handshake."""
+        """The data that arrived with the last message of the handshake."""
         self._head = bytearray()
         self.asked = False
-        """Whether its whole head was read; until then it may give way to another."""
+        """Whether its whole head was read; until then another connection may replace it."""
         self.has_begun = False
-        """Whether anything of it is read; until then it waits for others of its address."""
+        """Whether any of it is read; until then it waits for others of its address."""
         self.was_cut = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -219,7 +218,7 @@ class _Connection(H11Protocol):
         return [other for other in others if not other.was_cut]
 
     def _admit(self) -> None:
-        """Begin, or wait for another of this address to end; one that is idle is cut for it."""
+        """Begin, or wait for another of this address to end; an idle one is closed for it."""
         others = self._others()
         own = [other for other in others if other.address == self.address and other.has_begun]
         if len(own) >= MOST_OF_ONE_CLIENT and _make_room(own):
@@ -240,7 +239,7 @@ class _Connection(H11Protocol):
             self._handshake = self.loop.create_task(self._encrypt(self._tls))
 
     def _let_another_begin(self) -> None:
-        """Let the connection begin that waits longest for one of its address to end."""
+        """Let the connection begin that has waited longest for another of its address to end."""
         waiting = [listener for listener in self._others() if listener.address == self.address]
         waiting = [listener for listener in waiting if not listener.has_begun]
         if self.has_begun and waiting:
@@ -248,12 +247,12 @@ class _Connection(H11Protocol):
 
     @property
     def gives_way(self) -> bool:
-        """Whether it may be cut for another: it has asked nothing, or was sent its answer."""
+        """Whether another may replace it: it has sent no request, or was sent its answer."""
         is_sent = self.transport.is_closing() and not self._socket.get_write_buffer_size()
         return not self.asked or is_sent
 
     async def _encrypt(self, tls: ListenerTls) -> None:
-        """Continue encrypted, within the time for the head; otherwise disconnect the client."""
+        """Continue with TLS, within the time for the head; otherwise disconnect the client."""
         encrypted: asyncio.Transport | None = None
         try:
             context = await run_in_threadpool(tls.context)
@@ -261,15 +260,15 @@ class _Connection(H11Protocol):
                 encrypted = await self.loop.start_tls(
                     *(self._socket, self, context),
                     server_side=True,
-                    ssl_handshake_timeout=2 * self._head_seconds,  # `shutdown` is called before
+                    ssl_handshake_timeout=2 * self._head_seconds,  # `shutdown` was called before.
                     ssl_shutdown_timeout=_CLOSE_SECONDS,
                 )
-        except OSError as error:  # as all of TLS
+        except OSError as error:  # As for all of TLS.
             if isinstance(error, ssl.SSLCertVerificationError):
                 tls.certificate_refused(self.address)
         finally:
             if abandoned := encrypted is None or self._socket.is_closing():
-                # asyncio does not always tell of the end of one without a handshake.
+                # asyncio does not always report the end of a connection without a handshake.
                 self.shutdown()
                 self.connection_lost(None)
         if abandoned or encrypted is None:
@@ -282,7 +281,7 @@ class _Connection(H11Protocol):
             self.data_received(early)
 
     def data_received(self, data: bytes) -> None:
-        """Hand on the head once it is whole, and nothing that follows it."""
+        """Pass on the head when it is complete, and nothing after it."""
         if not self._is_ready:
             self._early += data[: MOST_HEAD_BYTES + 1]
             return
@@ -305,7 +304,7 @@ class _Connection(H11Protocol):
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio.Protocol has it
         """Return whether to stay open: a client may end its side and wait for the answer.
 
-        TLS has no such half of a connection.
+        TLS has no half-open connections.
         """
         return self.asked and self._tls is None
 
@@ -317,17 +316,17 @@ class _Connection(H11Protocol):
             self._let_another_begin()
 
     def shutdown(self) -> None:
-        """Cut the connection, whatever is being answered on it."""
+        """Close the connection, even during an answer."""
         self.was_cut = True
         self._socket.abort()
 
 
 def _make_room(among: Iterable[_Connection]) -> bool:
-    """Cut the oldest idle one of the address that has most of them; return False without any."""
+    """Close the oldest idle one of the address with the most; return False without any."""
     idle = [connection for connection in among if connection.gives_way]
     if not idle:
         return False
     held = Counter(connection.address for connection in idle)
-    # A client with a single connection, as a probe, keeps it while another has several.
+    # A client with a single connection, such as a probe, keeps it while another has several.
     max(idle, key=lambda connection: (held[connection.address], -connection.begun)).shutdown()
     return True

@@ -1,4 +1,4 @@
-"""What is served: to programs metrics, probes and histories; to the API and the pages `Views`."""
+"""All answers of the daemon: metrics, probes and histories; `Views` for the API and the pages."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,19 +26,19 @@ from autoscaler.web.answering import AnswerPool, BusyError, Page
 HISTORIES = "/api/v1/histories"
 PROBES = frozenset({"/livez", "/healthz", "/readyz"})
 OPEN = frozenset({"/metrics", *PROBES})
-"""What is served at `listen` where `web.listen` is another address."""
+"""The paths at `listen` if `web.listen` is another address."""
 RECORD_IS_OFF = "the record is off: `record` is null"
 
 _MANY = 1000
-"""Such pages wait for no others: a probe is answered whatever else is asked for."""
+"""Paths that wait for no others: a probe is always answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """The daemon as the API and the pages show it; each part is asked at each request.
+    """The daemon as the API and the pages show it; each part is read at each request.
 
-    ``config`` is in force.  ``record`` is None without a record; ``leaders`` returns
-    who leads each cluster, None without leader election.
+    ``config`` is in force. ``record`` is None without a record; ``leaders`` returns the leader of
+    each cluster, None without leader election.
     """
 
     states: TargetStates
@@ -61,7 +61,7 @@ class Views:
     def agreements(
         self, targets: Iterable[TargetFacts], since: float, now: float
     ) -> tuple[TargetAgreement, ...]:
-        """Return how targets agree with their HPAs since a Unix time; raises RecordError."""
+        """Return the agreement of targets with their HPAs since a Unix time; raises RecordError."""
         known = {state.target.key: state for state in targets}
         kept = kept_of(self.record, known, since, now)
         why = RECORD_IS_OFF if self.record is None else None
@@ -80,7 +80,7 @@ class Views:
         )
 
     def record_state(self) -> RecordState:
-        """Return whether anything is recorded, and from when to when, or why it cannot be read."""
+        """Return whether the record is on, its first and last instant, or why it is unreadable."""
         span, problem = None, None
         try:
             span = None if self.record is None else self.record.span()
@@ -91,7 +91,7 @@ class Views:
 
 
 def _differences(facts: TargetFacts) -> Sequence[FieldChange]:
-    """Return the fields in which a target differs from its HPA."""
+    """Return the fields that differ between a target and its HPA."""
     last = facts.last
     if last is None or last.decision.hpa is None:
         return ()
@@ -103,10 +103,10 @@ ShownViews = Callable[[], Views | None]
 
 
 class Site:
-    """Answers requests of programs; any thread may ask.
+    """Answers requests of programs. Thread-safe.
 
-    ``views`` are what the API and the pages show, and ``history_lines`` is called for the lines of
-    the page of histories; both are None while the daemon starts.
+    ``views`` is for the API and the pages, ``history_lines`` returns the lines of the page of
+    histories; both are None while the daemon starts.
     """
 
     def __init__(self, metrics: Metrics, health: Health) -> None:
@@ -116,7 +116,7 @@ class Site:
         self.views: Views | None = None
 
     def page(self, path: str, accept: str) -> Page:
-        """Return the page of a path, without its query; ``accept`` is the Accept header."""
+        """Return the page of a path without its query; ``accept`` is the Accept header."""
         if path == "/metrics":
             return Page(200, *self._metrics.page(accept), large=True)
         if path in {"/livez", "/healthz"}:
@@ -132,7 +132,7 @@ class Site:
         return Page(200, "application/x-ndjson", lines, large=True, streamed=True)
 
     def open_page(self, path: str, accept: str) -> Page:
-        """Return the page of a path where pages and API have another address."""
+        """Return the page of a path if pages and API have another address."""
         if path in OPEN:
             return self.page(path, accept)
         return text_page(404, "here are /metrics, /livez and /readyz; the rest is at web.listen")
@@ -154,10 +154,10 @@ def application(
     on_fault: Callable[[BaseException], None],
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """Return the application: the ``routes``, and what ``answer`` returns for any other path.
+    """Return the application: the ``routes``, and the result of ``answer`` for other paths.
 
-    ``answer`` is called with the path and the Accept header, ``on_fault`` with what a page raises,
-    which is a 500.
+    ``answer`` is called with the path and the Accept header, ``on_fault`` with exceptions of pages,
+    which give status 500.
     """
     answering = AnswerPool(_MANY)
 
@@ -176,7 +176,7 @@ def application(
             busy = text_page(503, str(error))
             return await answering.answer(request, lambda: busy)
 
-    # The histories are below the API's path, and not of it.
+    # The histories are below the API's path, but not part of it.
     return Starlette(
         routes=[Route(HISTORIES, page), *routes, Route("/{path:path}", page)],
         exception_handlers={405: other_method, Exception: fault},

@@ -200,7 +200,7 @@ def test_a_decision_that_cannot_be_read_is_told_in_its_own_sentence() -> None:
     assert (found.differences, found.alternatives) == ((), ())
     record.keep_synced(timeline.sync("165s", jobs_waiting=60))
     assert told(record, 165).differences == (
-        f"the previous decision cannot be read: the change of {KEY} is lost",
+        f"the previous decision cannot be read: no entry: {KEY}",
     )
 
 

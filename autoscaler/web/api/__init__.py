@@ -16,14 +16,14 @@ def routes(views: ShownViews) -> list[BaseRoute]:
 
 
 class _LazyApi:
-    """The API, made at its first request: a daemon that nobody asks does without its memory."""
+    """The API, created at its first request, so that it costs no memory until it is used."""
 
     def __init__(self, views: ShownViews) -> None:
         self._views = views
         self._made: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request.  HEAD is GET, whose body the listener leaves out."""
+        """Answer one request. HEAD is handled as GET; the listener omits the body."""
         if self._made is None:
             self._made = await run_in_threadpool(_make, self._views)
         if scope["method"] == "HEAD":

@@ -72,7 +72,7 @@ def make(views: ShownViews) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # The configuration is described as it is written, and not as it is held.
+        # The document describes the configuration file, not the internal form.
         separate_input_output_schemas=False,
         responses=_RESPONSES,
     )
@@ -93,7 +93,7 @@ def make(views: ShownViews) -> ASGIApp:
 
 
 class _ApiAnswers:
-    """Answers with what is made of the views, at a Unix time."""
+    """Answers with the result of a function of the views and a Unix time."""
 
     def __init__(self, views: ShownViews) -> None:
         self._views = views
@@ -108,10 +108,10 @@ class _ApiAnswers:
         *,
         large: bool = False,
     ) -> Response:
-        """Return what is made; its ETag is of its content.
+        """Return the result, with an ETag of its content.
 
-        With a ``key`` it is another one only after a sync, or if the key is another.  A ``large``
-        one is sent while it is made.
+        With a ``key`` the ETag changes only after a sync, or with the key. A ``large`` result is
+        streamed.
         """
 
         def page() -> Page:
@@ -129,7 +129,7 @@ class _ApiAnswers:
         return await self._answering.answer(request, page)
 
     async def always(self, request: Request, make: Callable[[], bytes]) -> Response:
-        """Return what needs no views."""
+        """Return a result that needs no views."""
         return await self._answering.answer(request, lambda: _page([made := make()], made))
 
 
@@ -143,7 +143,7 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
     async def targets(request: Request, query: Annotated[TargetsParameters, Query()]) -> Response:
         """List the state of each target, as of its last sync, in the order of the configuration.
 
-        Without `limit` these are all targets, sent while they are made.
+        Without `limit` all targets are streamed.
         """
         return await answer(
             request,
@@ -154,7 +154,7 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
 
     @app.get("/fleet", response_model=answers.FleetTotals)
     async def fleet(request: Request, _: Nothing) -> Response:
-        """Sum up all targets."""
+        """Return the sums over all targets."""
         return await answer(
             request,
             endpoints.fleet,
@@ -163,19 +163,19 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
 
     @app.get("/health", response_model=answers.DaemonHealth)
     async def health(request: Request, _: Nothing) -> Response:
-        """Show the state of the daemon: its components, its breakers and its record."""
+        """Return the state of the daemon: its components, its breakers and its record."""
         return await answer(request, endpoints.health)
 
 
 def _of_all_targets(app: FastAPI, answer: _ApiAnswers) -> None:
     @app.get("/changes", response_model=answers.ChangeList)
     async def changes(request: Request, query: HistoryQuery) -> Response:
-        """List what has changed, of all targets or of some, the last first."""
+        """List the changes of some or all targets, the last first."""
         return await answer(request, partial(endpoints.changes, query))
 
     @app.get("/decisions", response_model=answers.DecisionList)
     async def decisions(request: Request, query: HistoryQuery) -> Response:
-        """List the decisions in which something changed, in full, the last first."""
+        """List the decisions that changed something, in full, the last first."""
         return await answer(request, partial(endpoints.decisions, query))
 
     @app.get("/agreement", response_model=answers.AgreementList)
@@ -185,22 +185,22 @@ def _of_all_targets(app: FastAPI, answer: _ApiAnswers) -> None:
 
 
 def _of_a_target(app: FastAPI, answer: _ApiAnswers, path: str, name: str, key_of: Any) -> None:
-    """Add the endpoints of one target, whose key ``key_of`` makes of the path."""
+    """Add the endpoints of one target; ``key_of`` returns its key from the path."""
     of_key = Depends(key_of)
 
     @app.get(path, name=f"{name}target", response_model=answers.TargetDetail)
     async def target(request: Request, _: Nothing, key: str = of_key) -> Response:
-        """Show a target: its state, the configuration in force, and its schedules."""
+        """Return a target: its state, the configuration in force, and its schedules."""
         return await answer(request, partial(endpoints.one_target, key))
 
     @app.get(f"{path}/chart", name=f"{name}chart", response_model=Chart)
     async def chart(request: Request, query: ChartQuery, key: str = of_key) -> Response:
-        """Show a target over time: counts, bounds, what holds it, and its metrics."""
+        """Return a target over time: counts, bounds, states, and its metrics."""
         return await answer(request, partial(endpoints.chart, key, query))
 
     @app.get(f"{path}/explanation", name=f"{name}explanation", response_model=answers.Explanation)
     async def explanation(request: Request, query: ExplanationQuery, key: str = of_key) -> Response:
-        """Explain the decision that held for a target at an instant."""
+        """Explain the decision in force for a target at an instant."""
         return await answer(request, partial(endpoints.explanation, key, query))
 
 

@@ -1,4 +1,4 @@
-"""What each endpoint answers."""
+"""The answer of each endpoint."""
 
 import json
 from collections import Counter
@@ -45,7 +45,7 @@ def configured(views: Views, key: str) -> TargetFacts:
 
 
 def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
-    """Return the record; raises ProblemError without one, and for targets that it cannot know."""
+    """Return the record; raises ProblemError without one, and for unknown targets."""
     record = views.record
     if record is None:
         raise ProblemError(503, RECORD_IS_OFF)
@@ -73,7 +73,7 @@ _PART_BYTES = 64 << 10
 
 
 def targets(query: TargetsParameters, views: Views, now: float) -> Iterator[bytes]:
-    """Return the targets that are asked for, in parts; raises ProblemError at once."""
+    """Return the requested targets, in parts; raises ProblemError at once."""
     place = place_after(query.continue_, _LIST, int, str)
 
     def parts() -> Iterator[bytes]:
@@ -87,9 +87,9 @@ def targets(query: TargetsParameters, views: Views, now: float) -> Iterator[byte
 def _page(
     known: Sequence[TargetFacts], place: Sequence[int | str] | None, query: TargetsParameters
 ) -> tuple[list[TargetFacts], str | None]:
-    """Return a page of targets, and the token of the next one if there is one.
+    """Return a page of targets, and the token of the next one, if any.
 
-    It begins at the target of ``place``, or where that was if it is no longer there.
+    It begins at the target of ``place``, or at its former position if it was removed.
     """
     words, states, begin = query.search.casefold().split(), frozenset(query.state), 0
     clusters = frozenset(query.cluster)
@@ -115,11 +115,10 @@ def target_list(
     token: str | None = None,
     leaders: Sequence[answers.LeaderState] | None = None,
 ) -> Iterator[bytes]:
-    """Yield an `answers.TargetList` in parts, one target a line; ``now`` is its Unix time.
+    """Yield an `answers.TargetList` in parts, one target per line, as of the Unix time ``now``.
 
-    ``components`` are those that are not ok; ``token`` asks for the page after it, if there is one;
-    ``leaders`` needs leader election.
-    Sentences are made here, and not at every sync.
+    ``components`` are those that are not ok; ``token`` is for the next page, if any; ``leaders``
+    needs leader election. Sentences are created here, not at every sync.
     """
     faulty = b", ".join(component.encoded() for component in components)
     part = bytearray()
@@ -237,7 +236,7 @@ def health(views: Views, _: float) -> answers.DaemonHealth:
 
 
 MOST_BYTES, MOST_SECONDS = 8 << 20, 3.0
-"""A page of decisions ends early beyond these."""
+"""Limits at which a page of decisions ends early."""
 
 
 def changes(query: HistoryParameters, views: Views, now: float) -> Sequence[bytes]:
@@ -245,7 +244,7 @@ def changes(query: HistoryParameters, views: Views, now: float) -> Sequence[byte
     record = record_of(views, query.target)
     rows = _rows(record, "changes", query, now)
     page = rows[: query.limit]
-    # Also those between the last one and the first of the next page.
+    # Include lapses between the last one and the first of the next page.
     lapses = record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
     return _listed(
         "changes",
@@ -265,7 +264,7 @@ def decisions(query: HistoryParameters, views: Views, now: float) -> Sequence[by
 
 
 def agreement(query: AgreementParameters, views: Views, now: float) -> answers.AgreementList:
-    """Return how targets agree with their HPAs; raises ProblemError for one that is unknown."""
+    """Return the agreement of targets with their HPAs; raises ProblemError for an unknown one."""
     known = [configured(views, key) for key in query.target] or views.states.known()
     in_shadow = [state for state in views.states.known() if state.in_shadow]
     shown = [state for state in known if query.target or state.in_shadow]
@@ -281,13 +280,13 @@ def agreement(query: AgreementParameters, views: Views, now: float) -> answers.A
 def _listed(
     name: str, entries: Iterable[bytes], token: str | None, **more: object
 ) -> Sequence[bytes]:
-    """Write a page of entries, which are JSON, one on each line; ``more`` follows them."""
+    """Return a page of entries (JSON, one per line) as text; ``more`` follows them."""
     rest = json.dumps(more | {"continue": token})[1:]
     return b'{"%s": [\n' % name.encode(), b",\n".join(entries), b"\n], %s\n" % rest.encode()
 
 
 def period(begin: float | None, end: float | None, now: float, usual: float) -> tuple[float, float]:
-    """Return the time that is asked for; ``usual`` seconds of it unless told."""
+    """Return the requested time; by default the last ``usual`` seconds."""
     end = now if end is None else end
     begin = max(end - usual, 0.0) if begin is None else begin
     if begin >= end:
@@ -307,7 +306,7 @@ def _rows(
 
 
 def _within_bounds(record: DirectoryRecord, rows: Sequence[Change]) -> Iterator[bytes]:
-    """Yield decisions as JSON until they are too large or take too long, but the first anyway."""
+    """Yield decisions as JSON until they are too large or too slow, but at least the first."""
     until, size = clock.monotonic() + MOST_SECONDS, 0
     for row in rows:
         if size > MOST_BYTES or (size and clock.monotonic() > until):

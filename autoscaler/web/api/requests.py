@@ -39,11 +39,11 @@ RIGHT = {
     "points": f"a whole number from {FEWEST_POINTS} to {MOST_POINTS}",
     "lastChange": "true or false",
 }
-"""What each parameter must be."""
+"""The valid form of each parameter."""
 
 
 def _instant(text: object) -> float:
-    # An unquoted "+" of an offset arrives as a blank.
+    # An unquoted "+" of an offset arrives as a space.
     instant = instant_of(str(text).replace(" ", "+"))
     if instant is None or instant < 0:
         raise ValueError(f"must be {_INSTANT}")
@@ -61,13 +61,13 @@ Continue = Annotated[
 
 
 class Parameters(BaseModel):
-    """The parameters of an endpoint without parameters; an unknown one is refused."""
+    """The parameters of an endpoint without any; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class TargetsParameters(Parameters):
-    """Which targets."""
+    """Parameters that select targets."""
 
     limit: Limit | None = Field(None, description="The most targets of a page. Default: all.")
     continue_: Continue = None
@@ -92,7 +92,7 @@ class _Period(Parameters):
 
 
 class HistoryParameters(_Period):
-    """Which changes."""
+    """Parameters that select changes."""
 
     target: list[Text] = Field(
         [],
@@ -104,7 +104,7 @@ class HistoryParameters(_Period):
 
 
 class ChartParameters(_Period):
-    """Which time, and how finely."""
+    """The time of a chart, and its resolution."""
 
     from_: Instant | None = Field(
         None, alias="from", description="The first instant. Default: an hour before `to`."
@@ -115,7 +115,7 @@ class ChartParameters(_Period):
 
 
 class ExplanationParameters(Parameters):
-    """Which instant."""
+    """The instant of an explanation."""
 
     at: Instant | None = Field(None, description="The instant to explain. Default: now.")
     last_change: bool = Field(
@@ -144,7 +144,7 @@ _LONGEST_VALUE = 100
 
 
 class ProblemError(Exception):
-    """A request that is not answered as asked; ``more`` are fields of `ProblemDetails`."""
+    """A request that cannot be answered; ``more`` are fields of `ProblemDetails`."""
 
     def __init__(self, status: int, detail: str, **more: Sequence[object]) -> None:
         super().__init__(detail)
@@ -152,7 +152,7 @@ class ProblemError(Exception):
 
 
 def bad(*parameters: tuple[str, str, str]) -> ProblemError:
-    """Return the error of parameters: their names and values, and what would be right."""
+    """Return the error for parameters: their names, values and valid forms."""
     wrong = [BadParameter(name=name, value=value, problem=why) for name, value, why in parameters]
     detail = "; ".join(
         f'{parameter.name} is "{parameter.value}", and {parameter.problem}' for parameter in wrong
@@ -206,17 +206,17 @@ def _of_http(error: HTTPException) -> ProblemError:
 # -- tokens --------------------------------------------------------------------------------------
 
 _LARGEST = 2**63 - 1
-"""Of a row's number in the record; SQLite takes no larger one."""
+"""The largest row number of the record; SQLite accepts no larger one."""
 
 
 def token_of(of: str, *place: int | str) -> str:
-    """Return the token of a place in a kind of list."""
+    """Return the token of a position in a kind of list."""
     text = json.dumps([of, *place], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def place_after(token: str | None, of: str, *kinds: type) -> list[int | str] | None:
-    """Return the place that a token is of; None without one.  Raises ProblemError."""
+    """Return the position of a token; None without one. Raises ProblemError."""
     if not token:
         return None
     try:

@@ -1,6 +1,6 @@
 """The pages: fleet, target, health and agreement, rendered on the server.
 
-They work without scripts; with them they refresh themselves, and a target has a chart.
+They work without scripts; with scripts they refresh themselves, and a target has a chart.
 """
 
 import math
@@ -23,7 +23,7 @@ from autoscaler.web.site import ShownViews, Views
 
 
 class _PathRest(PathConvertor):
-    """The rest of a path, also with line ends, where Starlette's converter stops."""
+    """The rest of a path, including line ends, where Starlette's converter stops."""
 
     regex = "(?s:.*)"
 

@@ -1,4 +1,4 @@
-"""The page of the targets in shadow and their agreement with HPAs, the worst first."""
+"""The page of targets in shadow and their agreement with HPAs, the worst first."""
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -31,16 +31,16 @@ VERDICT_WORDS = {
     EARLY: "agrees so far",
     READY: "ready to go over",
 }
-"""What the pages call a verdict, the worst first."""
+"""The words of the pages for each verdict, the worst first."""
 _RANKS = {verdict: rank for rank, verdict in enumerate(VERDICT_WORDS)}
 LAST = {"24h": (86400.0, "24 h"), "7d": (7 * 86400.0, "7 d"), "14d": (14 * 86400.0, "14 d")}
-"""The times up to now: seconds and words, by what the address calls them."""
+"""The times up to now by their parameter: seconds and words."""
 USUAL = "7d"
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementChoice(ListChoice):
-    """Which targets, and how much of the past."""
+    """The selected targets, and the time."""
 
     path: ClassVar[str] = "/agreement"
     verdict: str = ""
@@ -54,7 +54,7 @@ _RIGHT: Mapping[str, tuple[Container[str], str]] = {
 
 
 class Time(NamedTuple):
-    """A part of the bar of all times: what it is, and from where to how far, of 100."""
+    """A part of the bar of all times: its kind, and its begin and length in percent."""
 
     kind: str
     share: float
@@ -63,7 +63,7 @@ class Time(NamedTuple):
 
 
 def bar_of(times: Sequence[AgreementTime]) -> Sequence[Time]:
-    """Return the parts of a bar that is as long as all times together."""
+    """Return the parts of a bar of all times together."""
     return tuple(_parts(times))
 
 
@@ -114,7 +114,7 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
 
 
 def _totals(views: Views, since: float, now: float) -> tuple[Mapping[str, Totals], str]:
-    """Return the totals of all targets; none, and why, if they cannot be read."""
+    """Return the totals of all targets; if they cannot be read, the reason."""
     try:
         kept = kept_of(views.record, None, since, now, limit=0)
     except RecordError as error:
@@ -125,7 +125,7 @@ def _totals(views: Views, since: float, now: float) -> tuple[Mapping[str, Totals
 def _need(
     key: str, verdicts: Mapping[str, str], totals: Mapping[str, Totals]
 ) -> tuple[int, float, str]:
-    """Return the place of a target among others: by its verdict, then by its agreement."""
+    """Return the sort key of a target: its verdict, then its agreement."""
     _, share = agreement_share(totals.get(key, {}))
     return _RANKS[verdicts[key]], share or 0.0, key
 

@@ -21,7 +21,7 @@ _RANKS = {word: rank for rank, word in enumerate(STATE_WORDS)}
 
 @dataclass(frozen=True, slots=True)
 class Choice(ListChoice):
-    """Which targets, in which order."""
+    """The selected targets, and their order."""
 
     cluster: str = ""
     state: str = ""
@@ -29,7 +29,7 @@ class Choice(ListChoice):
 
 
 class ClusterTotals(NamedTuple):
-    """A row of the table of clusters: its targets in sums, of those whose count is known."""
+    """A row of the table of clusters: sums over its targets with a known count."""
 
     name: str
     targets: int
@@ -67,7 +67,7 @@ def _totals(name: str, rows: Sequence[TargetFacts], leader: LeaderState | None) 
 
 
 def _current(row: TargetFacts) -> int:
-    """Return its count, below all others if that is not known."""
+    """Return its count; an unknown one sorts below all others."""
     current = None if row.last is None else row.last.decision.current
     return -1 if current is None else current
 
@@ -78,7 +78,7 @@ _ORDERS: Mapping[str, Callable[[TargetFacts], Any]] = {
     "replicas": lambda row: (_current(row), row.target.key),
     "since": lambda row: (math.inf if row.since is None else -row.since, row.target.key),
 }
-"""By name; with a `-` before it it is the other way round."""
+"""By name; with `-` before it in reverse."""
 
 _SORTS = (*_ORDERS, *(f"-{order}" for order in _ORDERS))
 _RIGHT = {
@@ -121,7 +121,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
 
 
 def _chosen(found: Sequence[TargetFacts], choice: Choice) -> list[TargetFacts]:
-    """Return the targets of the chosen state in the chosen order."""
+    """Return the targets of the selected state in the selected order."""
     order = choice.sort.removeprefix("-")
     of_state = (row for row in found if choice.state in {"", row.state})
     return sorted(of_state, key=_ORDERS[order], reverse=choice.sort != order)

@@ -1,4 +1,4 @@
-"""What every page is made with: its frame, the templates and their filters, static files."""
+"""The common parts of all pages: frame, templates and their filters, static files."""
 
 import hashlib
 import math
@@ -38,7 +38,7 @@ def page(
     key: str | None = None,
     **more: object,
 ) -> Page:
-    """Return a page with the frame of all, as of a Unix time; every text in it is escaped.
+    """Return a page with the common frame, as of a Unix time; every text in it is escaped.
 
     ``views`` is None while the daemon starts; ``key`` is the shown target's, if any.
     """
@@ -58,7 +58,7 @@ def page(
 
 
 def _led_by_others(views: Views | None, key: str | None) -> Sequence[LeaderState]:
-    """Return who leads the target's cluster, or each one; none where this process leads any."""
+    """Return the leader of the target's cluster, or of each; empty if this process leads any."""
     leaders = None if views is None else views.leader_states()
     cluster = None if key is None else TargetName.parse(key).cluster
     shown = [leader for leader in leaders or () if cluster in {None, leader.cluster}]
@@ -66,7 +66,7 @@ def _led_by_others(views: Views | None, key: str | None) -> Sequence[LeaderState
 
 
 def starting(now: float) -> Page:
-    """Return the page while the daemon starts."""
+    """Return the page shown while the daemon starts."""
     sentence = "It has not read its targets yet. This page shows them once it has."
     return page("message.html", None, now, 503, title="The daemon starts", sentence=sentence)
 
@@ -79,20 +79,20 @@ def not_found(views: Views, now: float, sentence: str, near: str, key: str | Non
 
 
 def ignored(name: str, text: str, right: str) -> str:
-    """Return the sentence about a parameter of the address that cannot be."""
+    """Return the sentence about an invalid parameter of the address."""
     return f"{name}={printable(text, _LONGEST_TOLD)} is ignored: it must be {right}."
 
 
 # -- templates ------------------------------------------------------------------------------------
 
 _LONGEST_SHOWN = 160
-"""So much of a name is shown; the rest is in its title."""
+"""The most characters of a name that are shown; its title has the rest."""
 _INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
 @cache
 def environment() -> Environment:
-    """Return what all templates are rendered with."""
+    """Return the environment that renders all templates."""
     made = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
@@ -111,7 +111,7 @@ def environment() -> Environment:
 
 
 def _percent(share: float | None) -> str:
-    """Write a share in percent; empty where it is not known."""
+    """Format a share in percent; empty if unknown."""
     return "" if share is None else percent(share)
 
 
@@ -122,7 +122,7 @@ def target_path(key: str) -> str:
 
 
 def _time(instant: float) -> Markup:
-    """Write an instant in UTC; a script writes it in the reader's zone."""
+    """Format an instant in UTC; a script shows it in the reader's zone."""
     text = rfc3339(instant)
     return _time_element(text, f"{text[:10]} {text[11:19]}")
 
@@ -132,12 +132,12 @@ def _time_element(instant: str, shown: str) -> Markup:
 
 
 def _outside(text: str) -> Markup:
-    """Write a text that may be from outside: its letters cannot turn those around it."""
+    """Return a possibly foreign text; its direction cannot affect the text around it."""
     return Markup("<bdi>{}</bdi>").format(printable(text, LONGEST_SENTENCE))
 
 
 def _sentence(text: str, near: float) -> Markup:
-    """Write a sentence that may be from outside, with its instants as times.
+    """Return a possibly foreign sentence, with its instants as times.
 
     Those without a date are of the day of ``near`` in UTC, as of `rendering.wording.time_of_day`.
     """
@@ -145,7 +145,7 @@ def _sentence(text: str, near: float) -> Markup:
 
 
 def _line(text: str, near: float) -> Markup:
-    """Write a line of an explanation likewise, with the blanks that align it."""
+    """Return a line of an explanation likewise, with its alignment."""
     return _with_times(text if text.isprintable() else printable(text, LONGEST_SENTENCE), near)
 
 
@@ -159,12 +159,12 @@ def _with_times(text: str, near: float) -> Markup:
 
 
 def _plain(text: str) -> str:
-    """Return a name from outside for where there is no markup."""
+    """Return a foreign name for places without markup."""
     return printable(text, _LONGEST_SHOWN)
 
 
 def _name(text: str) -> Markup:
-    """Write a name from outside, cut if it is very long."""
+    """Return a foreign name, cut if it is very long."""
     whole, shown = printable(text, LONGEST_SENTENCE), _plain(text)
     if shown == whole:
         return _outside(shown)
@@ -182,7 +182,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 def static_url(name: str) -> str:
-    """Return the address of a file."""
+    """Return the URL of a file."""
     return f"/static/{_version()}/{name}"
 
 
@@ -190,7 +190,7 @@ class StaticFiles:
     """Answers below `/static`."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; any version gets the file that there is, which only ours may keep."""
+        """Answer one request with the current file; clients may cache only its own version."""
         version, _, name = scope["path"].removeprefix(scope["root_path"])[1:].partition("/")
         response: Response = PlainTextResponse("there is no such file\n", 404)
         if (body := _contents().get(name)) is not None:
@@ -209,7 +209,7 @@ def _contents() -> dict[str, bytes]:
 
 @cache
 def _version() -> str:
-    """Return the hash of all files: scripts import each other by names without one."""
+    """Return the hash of all files, since scripts import each other by names without a version."""
     digest = hashlib.sha256()
     for name, body in _contents().items():
         digest.update(b"%s %d " % (name.encode(), len(body)))
@@ -228,30 +228,30 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class ListChoice:
-    """What the address of a list of targets asks for."""
+    """The options of a list of targets, from its URL."""
 
     path: ClassVar[str] = "/"
     q: str = ""
     page: int = 1
 
     def link(self, **changed: object) -> str:
-        """Return the address of another choice, the first page unless told."""
+        """Return the URL with other options; the first page by default."""
         asked, usual = asdict(self) | {"page": 1} | changed, asdict(type(self)())
-        asked["page"] = asked.pop("page")  # the last one of the address
+        asked["page"] = asked.pop("page")  # The last one of the address.
         query = {key: value for key, value in asked.items() if value != usual[key]}
         return f"{self.path}?{urlencode(query)}" if query else self.path
 
     def finds(self, key: str) -> bool:
-        """Return whether a target's key has all words of the search, in either case."""
+        """Return whether a target's key has all words of the search, ignoring case."""
         return all(word in key.casefold() for word in self.q.casefold().split())
 
     @classmethod
     def read(
         cls, query: QueryParams, right: Mapping[str, tuple[Container[str], str]]
     ) -> tuple[Self, list[str]]:
-        """Read an address; what it cannot choose is ignored, and a sentence says so.
+        """Read a URL; an invalid option is ignored, and a sentence says so.
 
-        ``right`` is what the keys of this list may be, also in words.
+        ``right`` are the valid values of this list's keys, also in words.
         """
         page = query.get("page", "1")
         is_number = page.isascii() and page.isdecimal() and len(page) < _MOST_DIGITS

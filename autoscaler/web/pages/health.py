@@ -1,4 +1,4 @@
-"""The page about the daemon itself: what it needs, its syncs, and who leads."""
+"""The page about the daemon itself: its components, its syncs, and the leaders."""
 
 import platform
 from collections import Counter
@@ -47,7 +47,7 @@ def health_page(views: Views, request: Request, now: float) -> Page:  # noqa: AR
 def _servers(
     config: Config, views: Views, components: tuple[ComponentState, ...]
 ) -> list[dict[str, object]]:
-    """Return the Prometheus servers; in the core the name of the default one is empty."""
+    """Return the Prometheus servers; in the core the default one has an empty name."""
     asked = Counter(
         chain.from_iterable({query.server for query in t.all_queries} for t in config.targets)
     )

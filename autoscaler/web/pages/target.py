@@ -1,4 +1,4 @@
-"""The page of one target: its state, its chart, any instant explained, and its configuration."""
+"""The page of one target: its state, its chart, an explained instant, and its configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -41,7 +41,7 @@ LAST = {
     "7d": (7 * 86400.0, "7 d"),
     "14d": (14 * 86400.0, "14 d"),
 }
-"""The times up to now: seconds and words, by what the address calls them."""
+"""The times up to now by their parameter: seconds and words."""
 USUAL = "1h"
 _SHORTEST, _LONGEST = 60.0, 366 * 86400.0
 _LATEST = 4_102_444_800.0
@@ -50,7 +50,7 @@ _LATEST = 4_102_444_800.0
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """From ``begin`` to ``end``, in Unix seconds; ``at`` is the chosen instant, None for now.
+    """A time, in Unix seconds; ``at`` is the selected instant, None for now.
 
     ``last`` is one of `LAST` if the view ends now; else it is empty.
     """
@@ -62,11 +62,11 @@ class View:
 
     @property
     def live(self) -> bool:
-        """Whether it is live."""
+        """Whether it ends now."""
         return bool(self.last) and self.at is None
 
     def to(self, at: float | None = None, shift: float = 0.0, zoom: float = 1.0) -> str:
-        """Return the query of a time that stays, moved by a part of it, or made longer."""
+        """Return the query of a fixed time, moved by a part of its length, or longer."""
         length = self.end - self.begin
         span = min(length * zoom, _LONGEST)
         begin = (self.begin + self.end - span) / 2 + shift * length
@@ -117,7 +117,7 @@ def _instant(query: Mapping[str, str], key: str, wrong: list[str]) -> float | No
 # -- the page --------------------------------------------------------------------------------------
 
 MOST_CHANGES = 50
-"""The most listed changes, the last ones of the view."""
+"""The most changes that are listed, the last of the view."""
 _MOST_DISAGREEMENTS = 20
 
 
@@ -128,12 +128,12 @@ class ExplanationPanel(NamedTuple):
     explanation: Explanation | None = None
     lines: Sequence[str] = ()
     near: float = 0.0
-    """When the lines were decided."""
+    """The time of the decision."""
     sentence: str = ""
 
 
 def target_page(views: Views, request: Request, now: float) -> Page:
-    """Make the page, or the panel of the chosen instant if `part=explanation` asks for that."""
+    """Make the page, or only the panel of the selected instant for `part=explanation`."""
     key = "/".join(request.path_params[part] for part in ("namespace", "kind", "name"))
     view, wrong = view_of(request.query_params, now)
     known = views.states.known_of(key)
@@ -175,9 +175,9 @@ def target_page(views: Views, request: Request, now: float) -> Page:
 
 
 class AgreementPanel(NamedTuple):
-    """The agreement of a target in shadow with its HPA; ``problem`` is the reason if it is unknown.
+    """The agreement of a target in shadow with its HPA; ``problem`` is set if it is unknown.
 
-    ``readings`` are ours, in words as the HPA's.
+    ``readings`` are the target's, in the same words as the HPA's.
     """
 
     agreement: TargetAgreement | None
@@ -188,7 +188,7 @@ class AgreementPanel(NamedTuple):
 
 
 def _beside(views: Views, known: TargetFacts | None, now: float) -> AgreementPanel | None:
-    """Return how a target agreed in the last week; None where it is not in shadow."""
+    """Return a target's agreement in the last week; None if it is not in shadow."""
     if known is None or not known.in_shadow:
         return None
     try:
@@ -205,7 +205,7 @@ def _beside(views: Views, known: TargetFacts | None, now: float) -> AgreementPan
 
 
 def _from_record(views: Views, key: str, view: View) -> View:
-    """Return a live view without the empty time before anything was recorded of a target."""
+    """Return a live view without the time before a target's first record."""
     if view.live and views.record is not None:
         with suppress(RecordError):
             for first in views.record.samples(key, view.begin, view.end):
@@ -228,7 +228,7 @@ def _sentence(known: TargetFacts | None) -> str:
 def _explained(
     views: Views, key: str, view: View, now: float, last: SyncResult | None
 ) -> ExplanationPanel:
-    """Explain the chosen instant, or the present; without a record only the present can be."""
+    """Explain the selected instant, or the present; without a record only the present."""
     record, at = views.record, now if view.at is None else view.at
     if record is None:
         sentence = "" if view.at is None else "Only the present can be explained."
@@ -246,7 +246,7 @@ def _explained(
 
 
 def _changes(views: Views, key: str, view: View) -> tuple[Sequence[Change], str]:
-    """Return the changes in a view, the last ones first and one more than are shown; a problem."""
+    """Return the changes in a view, the last first and one more than are shown; or a problem."""
     if views.record is None:
         return (), ""
     try:
@@ -256,7 +256,7 @@ def _changes(views: Views, key: str, view: View) -> tuple[Sequence[Change], str]
 
 
 def _marks(change: Change) -> list[str]:
-    """Return the words for a change's marks, without the mark of its state."""
+    """Return the words for a change's marks, except its state's mark."""
     words = (word for mark, word in wording.MARK_WORDS.items() if mark in change.marks)
     return [word for word in words if word != wording.state_word(change.state)]
 
@@ -267,7 +267,7 @@ _LONGEST_QUERY = 20_000
 
 
 class DisplayedQuery(NamedTuple):
-    """A query: what it is for, its PromQL, and how its answer is read."""
+    """A query: its use, its PromQL, and how its answer is read."""
 
     name: str
     detail: str
@@ -285,7 +285,7 @@ class ScheduleRow(NamedTuple):
 
 
 def in_force(known: TargetFacts, flags: Flags, now: float) -> Mapping[str, object]:
-    """Return what is in force, in the words of the page."""
+    """Return the settings in force, in the words of the page."""
     target = known.target
     spec, extensions = target.spec, target.extensions
     bounds = f"{spec.min_replicas} to {spec.max_replicas}"
@@ -348,7 +348,7 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
 
 
 def planned(schedules: Sequence[Schedule], now: float) -> tuple[ScheduleRow, ...]:
-    """Return the schedules, those that are open or come next first."""
+    """Return the schedules, open and next ones first."""
     found = [
         ScheduleRow(schedule, _bounds(schedule), *next_window(schedule, now))
         for schedule in schedules
