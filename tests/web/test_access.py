@@ -5,6 +5,7 @@ import base64
 import json
 import threading
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ ADDED_BY_PROXIES = [
 BROWSERS = {
     "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     "accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-    "accept-encoding": "gzip, br, zstd",
+    "accept-encoding": "gzip, deflate, br, zstd",
     "connection": "keep-alive",
     "sec-fetch-site": "none",
     "upgrade-insecure-requests": "1",
@@ -257,7 +258,6 @@ def test_with_auth_every_peer_signs_in(auth: WebAuth, peer: str, header: str, st
 def test_certificates_and_credentials_are_both_needed_where_both_are_set(
     auth: WebAuth, needed: str, shown: str, path: str, status: int
 ) -> None:
-    """A request without them is not counted as a failed sign-in."""
     world = World(
         auth if "token" in needed else None,
         required="certificate" in needed,
@@ -272,7 +272,6 @@ def test_certificates_and_credentials_are_both_needed_where_both_are_set(
 
 @pytest.mark.parametrize("path", ["/", API, STATIC, "/livez"])
 def test_every_answer_has_the_headers(auth: WebAuth, path: str) -> None:
-    """No script or style but our own files, no frame, no guess of a type, no referrer."""
     for world in (World(), World(auth)):
         for peer in (LOOPBACK, ELSEWHERE):
             headers = world.ask(path, peer).headers
@@ -284,7 +283,6 @@ def test_every_answer_has_the_headers(auth: WebAuth, path: str) -> None:
 
 
 def test_pages_behind_a_sign_in_are_not_cached_and_our_own_files_are(auth: WebAuth) -> None:
-    """Whatever the page says itself."""
     signed = {"authorization": f"Bearer {TOKEN}"}
     for path, usual, behind in (
         (PAGE, "no-store", "no-store"),
@@ -305,7 +303,6 @@ def replace(path: Path, text: str) -> None:
 
 
 def test_a_new_token_counts_at_once_and_a_broken_file_leaves_the_last_one(auth: WebAuth) -> None:
-    """The broken file is reported once, without the token."""
     world, path = World(auth), auth.bearer_token_file
     assert path is not None
     old, new = ({"authorization": f"Bearer {token}"} for token in (TOKEN, "new"))
@@ -324,7 +321,6 @@ def test_a_new_token_counts_at_once_and_a_broken_file_leaves_the_last_one(auth: 
 
 
 def test_a_user_who_is_gone_or_has_another_password_is_refused_at_once(auth: WebAuth) -> None:
-    """What was verified before does not outlive its hash."""
     world, path = World(auth), auth.basic_auth_users_file
     assert path is not None
     assert world.sign_in("alice", PASSWORD) == 200
@@ -353,7 +349,6 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 def test_a_right_password_is_checked_once_and_wrong_ones_each_time(
     auth: WebAuth, checks: list[bytes]
 ) -> None:
-    """A page of many requests does not cost a tenth of a second for each."""
     world = World(auth)
     for _ in range(5):
         assert world.sign_in("alice", PASSWORD) == 200
@@ -363,21 +358,17 @@ def test_a_right_password_is_checked_once_and_wrong_ones_each_time(
     assert len(checks) == 4
 
 
-@pytest.mark.parametrize("given", [("bob", PASSWORD), ("bob", "x" * 100), ("alice", "x" * 100)])
-def test_an_unknown_user_costs_a_check_of_the_same_cost(
-    auth: WebAuth, checks: list[bytes], given: tuple[str, str]
-) -> None:
-    """So that the time tells nobody who exists."""
-    assert World(auth).sign_in(*given) == 401
-    assert [check[:7] for check in checks] == [b"$2b$04$"]
-
-
-@pytest.mark.parametrize("name", ["cheap", "dear", "usual", "nobody"])
-@pytest.mark.parametrize("password", ["wrong", "", "x" * 100])
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [
+        ("nobody", PASSWORD),
+        *product(("cheap", "dear", "usual", "nobody"), ("wrong", "", "x" * 100)),
+    ],
+)
 def test_a_wrong_password_takes_as_long_for_each_user(
     auth: WebAuth, checks: list[bytes], name: str, password: str
 ) -> None:
-    """Also where the hashes have different costs, each of twice the time of the one below."""
+    """Also for unknown users and hashes of different costs, each twice as long as the last."""
     assert auth.basic_auth_users_file is not None
     hashes = {
         item: bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(cost)).decode()

@@ -109,34 +109,26 @@ def test_an_idle_connection_of_a_client_with_many_gives_way_to_its_next(serve: S
 
 
 def test_a_client_that_does_not_read_is_cut() -> None:
-    """A page that does not fit into the buffers of the sockets is not waited for."""
     answering = threading.Event()
 
     def huge(*_: str) -> Page:
         answering.set()
         return Page(200, "text/plain", [b"x" * (32 << 20)])
 
-    with (
-        listening(huge, limits=ConnectionLimits(most_seconds=0.5)) as listener,
-        socket.create_connection((HOST, listener.port), timeout=20) as deaf,
-    ):
-        deaf.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    limits = ConnectionLimits(most_seconds=0.5)
+    with listening(huge, limits=limits) as listener, ExitStack() as held:
+        requesting(held, listener, "/")
         assert answering.wait(20)
         wait_until("it is cut", lambda: listener.connections == 0)
 
 
 def test_a_request_beyond_the_limit_is_closed_until_others_end() -> None:
-    """A third one is closed without an answer; when the first two are over there is room."""
     slow = Slow()
-    with (
-        listening(slow, limits=ConnectionLimits(most_connections=2)) as listener,
-        ExitStack() as held,
-    ):
-        clients = connections(held, listener.port, HOST, 2)
-        for client in clients:
-            client.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert slow.asked.acquire(timeout=20)
-        assert slow.asked.acquire(timeout=20)
+    limits = ConnectionLimits(most_connections=2)
+    with listening(slow, limits=limits) as listener, ExitStack() as held:
+        for _ in range(2):
+            requesting(held, listener, "/slow")
+            assert slow.asked.acquire(timeout=20)
         assert not answered(listener)
         slow.release.set()
         wait_until("both are over", lambda: listener.connections == 0)
@@ -165,11 +157,9 @@ def test_requests_beyond_a_clients_share_wait_for_their_turn() -> None:
     with listening(slow) as listener, ExitStack() as held:
         clients = []
         for number in range(MOST_OF_ONE_CLIENT + 2):
-            clients += connections(held, listener.port, HOST, 1)
-            clients[-1].sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+            clients.append(requesting(held, listener, "/slow"))
             assert number >= MOST_OF_ONE_CLIENT or slow.asked.acquire(timeout=20)
-        (other,) = connections(held, listener.port, "127.0.0.2", 1)
-        other.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        other = requesting(held, listener, "/", "127.0.0.2")
         assert other.recv(100).startswith(b"HTTP/1.1 200 ")
         assert not slow.asked.acquire(timeout=0.2)
         slow.release.set()
@@ -178,7 +168,6 @@ def test_requests_beyond_a_clients_share_wait_for_their_turn() -> None:
 
 @pytest.mark.parametrize("addresses", [1, 6])
 def test_idle_clients_give_way_to_probes(addresses: int) -> None:
-    """However many connections others open and say nothing on, every probe is answered."""
     with listening() as listener, ExitStack() as held:
         for number in range(2, 2 + addresses):
             connections(held, listener.port, f"127.0.0.{number}", 2 * MOST_CONNECTIONS // addresses)
@@ -203,20 +192,25 @@ def test_probes_are_answered_while_nobody_reads_the_large_pages() -> None:
             return Page(200, "text/plain", [b"ok"])
         return Page(200, "text/plain", [b"x" * (16 << 20)], large=True)
 
-    with (
-        listening(large, limits=ConnectionLimits(most_seconds=20.0)) as listener,
-        ExitStack() as held,
-    ):
+    limits = ConnectionLimits(most_seconds=20.0)
+    with listening(large, limits=limits) as listener, ExitStack() as held:
         deaf = [
-            client
+            requesting(held, listener, "/metrics", f"127.0.0.{number}")
             for number in range(2, 6)
-            for client in connections(held, listener.port, f"127.0.0.{number}", MOST_OF_ONE_CLIENT)
+            for _ in range(MOST_OF_ONE_CLIENT)
         ]
-        for client in deaf:
-            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         statuses = Counter(client.recv(12)[-3:] for client in deaf)
         assert statuses == {b"200": 3, b"503": 29}
         assert all(answered(listener) for _ in range(10))
+
+
+def requesting(
+    held: ExitStack, listener: Listener, path: str, address: str = HOST
+) -> socket.socket:
+    """Return a connection on which a page was asked for."""
+    (client,) = connections(held, listener.port, address, 1)
+    client.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+    return client
 
 
 def answered(listener: Listener) -> bool:

@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from autoscaler.core.decision import Calculation
-from autoscaler.core.observation import (
-    PodSamples,
-    ReadFailure,
-    Reading,
-    Sample,
-    Scale,
-    Values,
-)
+from autoscaler.core.observation import PodSamples, ReadFailure, Reading, Sample, Scale, Values
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailure
 from autoscaler.persistence.record.rows import LastState
@@ -23,6 +16,7 @@ from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.api.endpoints import target_list
 from tests.core.builders import BASE, average, cpu, external, per_pod, pods, utilization, values
+from tests.narrowing import known
 from tests.telemetry.results import EMPTY, NOW, many, metrics_of, result_of, target_of
 
 Json = dict[str, Any]
@@ -73,25 +67,21 @@ def test_a_listed_target_has_all_its_facts() -> None:
     assert EMPTY.detail in listing["message"]
 
 
-def test_unknown_values_are_null() -> None:
-    """The counts of an unreadable scale, and the values of metrics that were not read."""
-    (target,) = listed(metrics_of(result_of(target_of(), scale=ReadFailure("gone"))))
-    assert target["currentReplicas"] is target["desiredReplicas"] is None
-    assert [metric["text"] for metric in target["metrics"]] == ["<unknown>/30"]
-
-
-def test_a_metric_is_not_queried_while_its_target_is_disabled() -> None:
-    """While somebody has set the target to zero; beside another autoscaler all are asked for."""
-    shown = listed(
-        metrics_of(
-            result_of(target_of("controlled"), controller='HorizontalPodAutoscaler "web"'),
-            result_of(target_of("disabled"), scale=Scale(0, 0, "app=web")),
-        )
-    )
-    assert [(content["state"], content["metrics"][0]["text"]) for content in shown] == [
-        ("controlled", "30/30"),
-        ("disabled", "-/30"),
-    ]
+@pytest.mark.parametrize(
+    ("observed", "state", "replicas", "text"),
+    [
+        ({"scale": ReadFailure("gone")}, "failing", None, "<unknown>/30"),
+        ({"controller": 'HorizontalPodAutoscaler "web"'}, "controlled", 3, "30/30"),
+        ({"scale": Scale(0, 0, "app=web")}, "disabled", 0, "-/30"),
+    ],
+)
+def test_unknown_values_are_null_and_a_disabled_target_queries_nothing(
+    observed: dict[str, Any], state: str, replicas: int | None, text: str
+) -> None:
+    """A controlled target queries its metrics too."""
+    (target,) = listed(metrics_of(result_of(target_of(), **observed)))
+    assert (target["state"], target["metrics"][0]["text"]) == (state, text)
+    assert target["currentReplicas"] == target["desiredReplicas"] == replicas
 
 
 def test_a_target_before_its_first_sync_is_unknown_in_its_place() -> None:
@@ -111,25 +101,34 @@ def test_a_target_before_its_first_sync_is_unknown_in_its_place() -> None:
     assert [metric["text"] for metric in shown[0]["metrics"]] == ["<unknown>/30"]
 
 
-def since_after(metrics: Metrics, target: Target, seconds: float, *readings: Reading) -> str:
-    """Report a sync so long after the first one; return since when the target stands so."""
+TARGET = target_of()
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    """Return the metrics of a daemon that has synced a target once."""
+    return metrics_of(result_of(TARGET))
+
+
+def since_after(
+    metrics: Metrics, seconds: float, *readings: Reading, target: Target = TARGET
+) -> str:
+    """Report a sync this long after the first one; return the beginning of the state."""
     metrics.report(result_of(target, *readings, now=NOW + seconds))
     (listing,) = listed(metrics)
     since: str = listing["since"]
     return since[-9:]
 
 
-def test_a_state_is_dated_by_the_first_sync_of_it() -> None:
+def test_a_state_is_dated_by_the_first_sync_of_it(metrics: Metrics) -> None:
     """Failing three times in a row it has one beginning, and the recovery another."""
-    target = target_of()
-    metrics = metrics_of(result_of(target))
-    assert since_after(metrics, target, 15) == "08:00:00Z"
-    assert since_after(metrics, target, 30, EMPTY) == "08:00:30Z"
-    assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
+    assert since_after(metrics, 15) == "08:00:00Z"
+    assert since_after(metrics, 30, EMPTY) == "08:00:30Z"
+    assert since_after(metrics, 45, EMPTY) == "08:00:30Z"
     metrics.states.set_targets([target_of("web", maximum=9)])
-    metrics.report(result_of(target, values(600), write=WriteFailure("refused"), now=NOW + 60))
-    assert since_after(metrics, target, 75, EMPTY) == "08:00:30Z"
-    assert since_after(metrics, target, 90) == "08:01:30Z"
+    metrics.report(result_of(TARGET, values(600), write=WriteFailure("refused"), now=NOW + 60))
+    assert since_after(metrics, 75, EMPTY) == "08:00:30Z"
+    assert since_after(metrics, 90) == "08:01:30Z"
 
 
 def test_a_finding_follows_the_message_of_its_target() -> None:
@@ -139,9 +138,7 @@ def test_a_finding_follows_the_message_of_its_target() -> None:
     before = listed(metrics)[0]["message"]
     metrics.states.find(target.key, "queue: no redy")
     assert listed(metrics)[0]["message"] == f"{before}; queue: no redy"
-    known = metrics.states.known_of(target.key)
-    assert known is not None
-    assert known.message == listed(metrics)[0]["message"]
+    assert known(metrics.states.known_of(target.key)).message == listed(metrics)[0]["message"]
     metrics.states.find(target.key, "")
     assert listed(metrics)[0]["message"] == before
     metrics.states.find(target.key, "queue: no redy")
@@ -149,43 +146,39 @@ def test_a_finding_follows_the_message_of_its_target() -> None:
     assert listed(metrics)[0]["message"] == before
 
 
-def test_a_state_continues_over_a_restart() -> None:
+def test_a_state_continues_over_a_restart(metrics: Metrics) -> None:
     """As it is recorded, which may be known only after a sync; another state begins anew."""
-    target, early = target_of(), NOW - 86_400
-    metrics = metrics_of(result_of(target))
-    metrics.states.resume({target.key: LastState("ok", early)})
-    assert since_after(metrics, target, 15) == "08:00:00Z"
+    early = NOW - 86_400
+    metrics.states.resume({TARGET.key: LastState("ok", early)})
+    assert since_after(metrics, 15) == "08:00:00Z"
     assert listed(metrics)[0]["since"].startswith("2027-01-14")
-    assert since_after(metrics, target, 30, EMPTY) == "08:00:30Z"
-    metrics.states.resume({target.key: LastState("failing", early)})
-    assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
+    assert since_after(metrics, 30, EMPTY) == "08:00:30Z"
+    metrics.states.resume({TARGET.key: LastState("failing", early)})
+    assert since_after(metrics, 45, EMPTY) == "08:00:30Z"
     restarted = metrics_of()
-    restarted.states.set_targets([target])
-    restarted.states.resume({target.key: LastState("failing", early)})
-    assert since_after(restarted, target, 60) == "08:01:00Z"
+    restarted.states.set_targets([TARGET])
+    restarted.states.resume({TARGET.key: LastState("failing", early)})
+    assert since_after(restarted, 60) == "08:01:00Z"
 
 
-def test_a_state_continues_when_the_metrics_change() -> None:
+def test_a_state_continues_when_the_metrics_change(metrics: Metrics) -> None:
     """By one reload or by two before the next sync; another state begins with that sync."""
-    target, other = target_of(), target_of("web", external(average("30"), "jobs"))
-    metrics = metrics_of(result_of(target))
+    other = target_of("web", external(average("30"), "jobs"))
     metrics.states.set_targets([other])
-    metrics.states.set_targets([target])
-    assert since_after(metrics, target, 15) == "08:00:00Z"
+    metrics.states.set_targets([TARGET])
+    assert since_after(metrics, 15) == "08:00:00Z"
     metrics.states.set_targets([other])
-    assert since_after(metrics, other, 30, EMPTY) == "08:00:30Z"
+    assert since_after(metrics, 30, EMPTY, target=other) == "08:00:30Z"
     metrics.states.set_targets([])
     metrics.states.set_targets([other])
-    assert since_after(metrics, other, 45, EMPTY) == "08:00:45Z"
+    assert since_after(metrics, 45, EMPTY, target=other) == "08:00:45Z"
 
 
-def test_setting_the_clock_leaves_the_length_of_a_state() -> None:
+def test_setting_the_clock_leaves_the_length_of_a_state(metrics: Metrics) -> None:
     """An hour forward: it began an hour later by the new clock, and so ten seconds ago still."""
-    target = target_of()
-    metrics = metrics_of(result_of(target))
     metrics.clock_set(3600.0)
-    assert since_after(metrics, target, 3610) == "09:00:00Z"
-    assert since_after(metrics, target, 3620, EMPTY) == "09:00:20Z"
+    assert since_after(metrics, 3610) == "09:00:00Z"
+    assert since_after(metrics, 3620, EMPTY) == "09:00:20Z"
 
 
 def test_messages_are_made_for_requests_and_not_for_syncs(
@@ -215,7 +208,6 @@ def test_a_removed_target_is_not_listed() -> None:
 
 
 def test_names_of_odd_characters_are_printable() -> None:
-    """And the page stays ASCII, whatever a YAML file holds."""
     odd = target_of("a\x1b\r\n\ud800", external(average("30"), name="m\u202e\ud800" * 500))
     metrics = metrics_of(result_of(odd))
     body = b"".join(target_list(metrics.states.known(), NOW))
@@ -247,7 +239,6 @@ def test_large_readings_are_not_kept_after_a_sync() -> None:
 
 
 def test_a_list_is_made_in_parts_that_are_small() -> None:
-    """Ten thousand targets are never one string."""
     metrics = metrics_of(*many(1000))
     parts = list(target_list(metrics.states.known(), NOW))
     assert len(parts) > 8

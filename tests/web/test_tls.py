@@ -133,7 +133,6 @@ def test_tls_versions_below_the_setting_are_refused(
 def test_only_clients_with_a_trusted_certificate_get_guarded_pages(
     pair: KeyPair, tmp_path: Path
 ) -> None:
-    """Without one the refusal names it; probes need none; a wrong one gets no answer."""
     known, unknown = of_loopback(tmp_path, "known"), of_loopback(tmp_path, "unknown")
     expired = of_loopback(tmp_path, "expired", days=-1)
     authorities = tmp_path / "authorities"
@@ -160,7 +159,6 @@ def rotate(old: KeyPair, new: KeyPair) -> None:
 
 
 def test_a_new_certificate_is_shown_at_the_next_handshake(pair: KeyPair, tmp_path: Path) -> None:
-    """Files that do not fit leave the old one, and are reported once."""
     new = of_loopback(tmp_path, "new")
     with serving(tls_of(pair)) as served:
         trusts_old, trusts_new = served.client(), ssl.create_default_context(cafile=new.certificate)
@@ -216,7 +214,6 @@ def test_a_browser_gets_all_parts_of_a_page(pair: KeyPair) -> None:
 
 
 def test_the_listener_closes_at_once_in_the_middle_of_handshakes(pair: KeyPair) -> None:
-    """The threads are gone, as `serving` sees."""
     with ExitStack() as held, serving(tls_of(pair)) as served:
         connections(held, served.listener.port, HOST, 4)[0].sendall(b"\x16\x03\x01")
         wait_until("all are accepted", lambda: served.listener.connections == 4)

@@ -62,14 +62,12 @@ def test_a_named_live_target_is_not_compared(client: Client) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(client: Client, tmp_path: Path) -> None:
-    """The problem names the file."""
     (tmp_path / "record.db").write_bytes(b"no database" * 1000)
     problem = client.problem("/agreement", 503)
     assert "record.db" in problem["detail"]
 
 
 def test_without_a_record_nothing_is_compared(client: Client, tmp_path: Path) -> None:
-    """As where the daemon may not write to its state directory."""
     (tmp_path / "record.db").unlink()
     (target,) = client.json("/agreement")["targets"]
     assert target["verdict"] == "notCompared"

@@ -60,7 +60,6 @@ def test_pages_stay_right_while_changes_come(path: str) -> None:
 
 
 def test_a_lapse_between_two_pages_is_on_one_of_them() -> None:
-    """As on a page that has both of its sides."""
     record = record_of(change(1), change(9))
     record.keep_lapse(WEB, change(3).time, change(7).time)
     with asking(daemon(record)) as client:
@@ -104,7 +103,6 @@ def test_a_change_has_all_its_facts() -> None:
 
 
 def test_a_lost_decision_is_named_in_its_place() -> None:
-    """The others of the page are there."""
     removed = change(2, marks=Mark.REMOVED, message="no longer configured")
     with asking(daemon(record_of(change(1), removed))) as client:
         last, first = client.json(f"/decisions?{END}")["decisions"]
@@ -126,8 +124,6 @@ def test_a_page_of_decisions_ends_before_it_is_large(
 
 
 def test_a_record_that_cannot_be_read_is_a_problem() -> None:
-    """With its cause; the states are still there."""
-
     class Broken(MemoryRecord):
         def changes(self, *_: Any, **__: Any) -> Sequence[Change]:
             raise RecordError("disk gone")

@@ -35,7 +35,6 @@ def wrong_names(problem: Json) -> list[str]:
 
 
 def test_all_wrong_parameters_are_listed_at_once(client: Client) -> None:
-    """With their values and what would be right; the detail has both too."""
     problem = client.problem("/changes?limit=1001&from=yesterday&form=x", 400)
     assert wrong_names(problem) == ["from", "limit", "form"]
     rights = (RIGHT["from"], "1000", "such parameter")
@@ -122,7 +121,6 @@ def test_no_value_of_a_parameter_is_a_fault(fleet: Views, path: str) -> None:
 
 
 def test_each_parameter_has_a_text_on_what_is_right() -> None:
-    """So that none fails with a fault."""
     models = (
         TargetsParameters,
         HistoryParameters,
@@ -135,7 +133,6 @@ def test_each_parameter_has_a_text_on_what_is_right() -> None:
 
 
 def test_other_paths_and_methods_are_problems_too(client: Client) -> None:
-    """Also with a slash at the end, and for what would change something."""
     for path in ("/nothing", "/targets/", "/targets/a/b", "/../targets"):
         client.problem(path, 404)
     for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
@@ -176,8 +173,6 @@ def test_without_a_record_there_is_no_past(path: str) -> None:
 
 
 def test_the_text_of_a_fault_is_only_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next request is answered."""
-
     def broken(_: Views, __: float) -> FleetTotals:
         raise ValueError("a secret")
 
@@ -213,5 +208,4 @@ def test_only_a_few_requests_are_answered_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_name_from_outside_is_printable(client: Client) -> None:
-    """The sentence acts on no terminal."""
     assert client.problem("/targets/a/b/%1b%E2%80%AE", 404)["detail"].isprintable()

@@ -106,7 +106,6 @@ def test_a_search_keeps_filter_and_order(views: Views) -> None:
 
 
 def test_of_ten_thousand_targets_a_page_has_a_hundred_in_few_bytes(tmp_path: Path) -> None:
-    """With the counts of all; the worst of all is on the first page."""
     everything = {f"t{number:05d}": {EQUAL: 4000.0} for number in range(10_000)}
     everything["t07777"] = dict(TIMES["worse"])
     record = agreements(tmp_path, everything)
@@ -126,7 +125,6 @@ def test_of_ten_thousand_targets_a_page_has_a_hundred_in_few_bytes(tmp_path: Pat
 def test_pages_link_to_the_agreement_only_while_a_target_is_in_shadow(
     tmp_path: Path, mode: Mode, linked: bool
 ) -> None:
-    """The page itself is there either way."""
     target = target_of("good", extensions=Extensions(mode=mode))
     views = views_of(tmp_path, [result_of(target)])
     for path in ("/", "/health", TARGET):

@@ -15,7 +15,7 @@ from tests.adapters.record.agreed import DIFFERENT, EQUAL, record_with, stretch
 from tests.core.builders import BASE, values
 from tests.narrowing import assert_parts
 from tests.telemetry.results import result_of, target_of
-from tests.web.pages.reading import ask, names, views_of
+from tests.web.pages.reading import ask, views_of
 from tests.worlds.pages.fleets import NOW, moving
 from tests.worlds.pages.serving import serving
 
@@ -60,16 +60,9 @@ def views(tmp_path: Path) -> Views:
     return views_of(tmp_path, [*live, *others], record=agreements(tmp_path, TIMES))
 
 
-def test_the_least_agreement_comes_first(views: Views) -> None:
-    """First what differs, the least agreement before more; then what is not compared, or early."""
-    answer = ask(views, "/agreement")
-    assert names(answer) == ["worse", "bad", "rare", "alone", "late", "good"]
-    assert_parts(answer.page.by_id("agreement").words, "2 of 8 ", "6 in shadow")
-
-
 def test_a_row_has_its_shares_counts_bar_and_verdict(views: Views) -> None:
-    """The bar is as long as its times, and is read out in words."""
     answer = ask(views, "/agreement?q=bad")
+    assert_parts(answer.page.by_id("agreement").words, "2 of 8 ", "6 in shadow")
     row = answer.page.find("tr")[1].words
     assert row.startswith("shop/Deployment/bad 50 % 50 %")
     assert_parts(row, "maxReplicas", " 20 ", " 8 ")
@@ -85,14 +78,12 @@ def test_a_row_has_its_shares_counts_bar_and_verdict(views: Views) -> None:
 def test_a_shorter_time_leaves_out_older_comparisons(
     views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two days later the last day has nothing, and the week still has."""
     monkeypatch.setattr(clock, "wall", lambda: BASE + 48 * HOUR)
     assert "50 %" in ask(views, "/agreement?q=bad").text
     assert "50 %" not in ask(views, "/agreement?q=bad&last=24h").text
 
 
 def test_a_file_that_cannot_be_read_costs_the_comparison_only(views: Views, tmp_path: Path) -> None:
-    """Both pages are there, and name the file."""
     (tmp_path / "record.db").write_bytes(b"no database" * 1000)
     for path in ("/agreement", "/targets/shop/Deployment/bad"):
         answer = ask(views, path)
@@ -110,27 +101,21 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Views]:
         yield served.views
 
 
-def section(views: Views, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the text of the section about agreement of a target's page."""
-    monkeypatch.setattr(clock, "wall", lambda: NOW)
-    page = ask(views, f"/targets/shop/Deployment/{name}").page
-    return page.by_id("agreement").words
-
-
 def test_a_target_page_has_counts_readings_and_disagreements(
     fleet: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What each wants and has read, the kinds of time, and each difference."""
-    text = section(fleet, "carts", monkeypatch)
+    """The HPA of KEDA has its ScaledObject; a live target has no such section."""
+    monkeypatch.setattr(clock, "wall", lambda: NOW)
+    carts, feeds, payments = (
+        ask(fleet, f"/targets/shop/Deployment/{name}").page
+        for name in ("carts", "feeds", "payments")
+    )
+    text = carts.by_id("agreement").words
     assert_parts(text, "differs", "carts 7 requests 15184m of 40 ", "Here 7 requests 15.51 of 40 ")
     assert_parts(text, "different 65.2 % 1 h 53 min 9 12 min 52 s", " 5 min 0 s: ")
     assert_parts(text, "12 min 36 s 8 13 maxReplicas", " 20 here", " 8 there")
-
-
-def test_an_hpa_of_keda_names_its_scaled_object(
-    fleet: Views, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "HPA keda-hpa-feeds of ScaledObject feeds" in section(fleet, "feeds", monkeypatch)
+    assert "HPA keda-hpa-feeds of ScaledObject feeds" in feeds.by_id("agreement").words
+    assert payments.find(id="agreement") == []
 
 
 def test_syncs_eight_seconds_apart_agree_on_the_same_spec_and_load(fleet: Views) -> None:
@@ -141,8 +126,3 @@ def test_syncs_eight_seconds_apart_agree_on_the_same_spec_and_load(fleet: Views)
         for agreement in fleet.agreements(known, 0, NOW)
     }
     assert all((shares[name] or 0) > 0.99 for name in ("accounts", "feeds", "images", "quotes"))
-
-
-def test_the_page_of_a_live_target_has_no_agreement(fleet: Views) -> None:
-    page = ask(fleet, "/targets/shop/Deployment/payments").page
-    assert page.find(id="agreement") == []

@@ -30,7 +30,6 @@ def full(name: str = "full") -> SyncResult:
 
 
 def test_without_targets_the_page_has_an_example_configuration(tmp_path: Path) -> None:
-    """With the name of the file, and no table; the example is valid."""
     answer = ask(views_of(tmp_path, []), "/")
     assert answer.status == 200
     assert str(tmp_path / "autoscaler.yaml") in answer.text
@@ -40,24 +39,20 @@ def test_without_targets_the_page_has_an_example_configuration(tmp_path: Path) -
 
 
 def test_a_row_has_count_bounds_state_and_reason(tmp_path: Path) -> None:
-    """All in one row, which leads to its page."""
-    answer = ask(views_of(tmp_path, [full("web")]), "/")
-    row = answer.page.find("tr")[1].text
-    assert row.split()[1] == "20"
-    assert_parts(row, "1 to 20", "at maximum (20)")
-    assert "/targets/shop/Deployment/web" in answer.page.links()
-
-
-def test_a_target_before_its_first_sync_is_unknown(tmp_path: Path) -> None:
-    """It has the bounds of its spec, and no count."""
-    views = views_of(tmp_path, [])
-    views.states.set_targets([target_of("new", minimum=2, maximum=7)])
-    row = ask(views, "/").page.find("tr")[1].text
-    assert_parts(row, "unknown", "2 to 7", "not synced")
+    """Before the first sync it has no count; zero replicas are a count."""
+    none = result_of(target_of("none"), scale=Scale(0, 0, "app=web"))
+    views = views_of(tmp_path, [full("web"), none])
+    new = target_of("new", minimum=2, maximum=7)
+    views.states.set_targets([*(facts.target for facts in views.states.known()), new])
+    page = ask(views, "/?sort=name").page
+    rows = [row.words for row in page.find("tr")[1:]]
+    assert_parts(rows[0], "/new", "2 to 7", "unknown", "not synced")
+    assert_parts(rows[1], "/none 0 ", "1 to 20")
+    assert_parts(rows[2], "/web 20 ", "1 to 20", "at maximum (20)")
+    assert "/targets/shop/Deployment/web" in page.links()
 
 
 def test_failing_targets_come_first_and_calm_ones_last(tmp_path: Path) -> None:
-    """Failing, limited, held, paused, idle, and then what needs nobody."""
     order = names(ask(views_of(tmp_path, some()), "/"))
     assert set(order[:2]) == {"broken", "fallback"}
     assert order.index("full") < order.index("paused") < order.index("idle")
@@ -65,7 +60,6 @@ def test_failing_targets_come_first_and_calm_ones_last(tmp_path: Path) -> None:
 
 
 def test_notices_name_a_failing_component_and_a_standby(tmp_path: Path) -> None:
-    """Above the targets."""
     views = views_of(tmp_path, some(), leaders=(ClusterLeader("", leading=False),))
     views.health.report(Component.RELOAD, ok=False, message="line 3")
     text = ask(views, "/").page.by_id("notices").text
@@ -73,7 +67,6 @@ def test_notices_name_a_failing_component_and_a_standby(tmp_path: Path) -> None:
 
 
 def test_while_the_daemon_starts_every_page_is_loaded_again() -> None:
-    """After three seconds, by itself."""
     for path in ("/", "/health", "/targets/a/b/c"):
         answer = ask(None, path)
         assert answer.status == 503
@@ -82,14 +75,7 @@ def test_while_the_daemon_starts_every_page_is_loaded_again() -> None:
         assert answer.page.find("body")[0].attributes == {"data-reload": "3"}
 
 
-def test_zero_replicas_are_shown_as_zero(tmp_path: Path) -> None:
-    views = views_of(tmp_path, [result_of(target_of("none"), scale=Scale(0, 0, "app=web"))])
-    (cell,) = ask(views, "/").page.find("td", data_label="Replicas")
-    assert cell.words == "0"
-
-
 def test_each_cluster_has_totals_and_a_link_to_its_targets(tmp_path: Path) -> None:
-    """One row each, in the order of the configuration, which leads to its targets; no others do."""
     us = result_of(replace(target_of("web"), cluster="us"), values(90))
     broken = result_of(replace(target_of("web"), cluster="eu"), FAILED)
     clusters = [{"name": name, "context": name} for name in ("us", "eu", "ap")]

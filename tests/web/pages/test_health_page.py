@@ -14,7 +14,6 @@ from tests.worlds.record import MemoryRecord
 
 
 def test_the_page_shows_components_syncs_and_leadership(tmp_path: Path) -> None:
-    """What does not work is named, and makes the daemon not ready."""
     leaders = (ClusterLeader("", leading=True),)
     views = views_of(tmp_path, [result_of(target_of())], MemoryRecord(), leaders=leaders)
     text = ask(views, "/health").page.by_id("health").words
@@ -27,7 +26,6 @@ def test_the_page_shows_components_syncs_and_leadership(tmp_path: Path) -> None:
 
 
 def test_a_tripped_breaker_has_its_numbers_end_and_release(tmp_path: Path) -> None:
-    """Breakers of other servers are closed."""
     breakers = (BreakerStatus("", None, 0, 3), BreakerStatus("far", BASE, 30, 40))
     prometheus = {"url": "http://127.0.0.1:1", "servers": {"far": {"url": "http://127.0.0.1:2"}}}
     views = views_of(
@@ -43,7 +41,6 @@ def test_a_tripped_breaker_has_its_numbers_end_and_release(tmp_path: Path) -> No
 
 
 def test_no_secret_of_a_server_is_shown(tmp_path: Path) -> None:
-    """Neither headers nor parameters nor the address."""
     secret = "s3cr3t"  # noqa: S105 - is looked for
     prometheus = {
         "url": f"http://{secret}.example:9090",

@@ -56,7 +56,6 @@ def test_a_report_has_all_numbers_without_scripts() -> None:
 
 
 def test_each_of_several_replays_has_its_column() -> None:
-    """And the index has each target once."""
     answer = answer_of(replayed(3))
     text = report_of({"now": answer, "then": answer}, "t")
     assert text.count('<th role="columnheader" scope="col" class="number">then</th>') == 3
@@ -73,7 +72,6 @@ def test_few_changes_are_marked_in_the_chart(changes: int, marked: int) -> None:
 
 
 def test_a_count_of_one_is_singular() -> None:
-    """Of replicas and of changes."""
     answer = with_changes(with_lines((0,)), 1, last_replicas=1)
     text = report_of({"a": answer}, "one")
     assert re.search(r"→ 1 replica\b(?!s)", text)
@@ -84,13 +82,11 @@ def test_a_count_of_one_is_singular() -> None:
     ("hours", "text"), [(0.004, "0.00"), (9.987, "9.99"), (10.04, "10.0"), (1234.56, "1234.6")]
 )
 def test_few_hours_have_two_digits(hours: float, text: str) -> None:
-    """So that small targets differ."""
     (measure,) = (item for item in MEASURES if item.field == "replica_hours")
     assert measure_text(measure, hours) == text
 
 
 def test_an_existing_file_is_replaced_only_if_forced(tmp_path: Path) -> None:
-    """In one step."""
     file = tmp_path / "report.html"
     file.write_text("mine")
     with pytest.raises(CommandError, match=f"{file.name}.* --force "):

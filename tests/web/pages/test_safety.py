@@ -72,7 +72,6 @@ def test_no_text_becomes_markup(tmp_path: Path, text: str) -> None:
 
 
 def test_pages_are_never_stored_by_a_browser(tmp_path: Path) -> None:
-    """Nothing is kept; what the browser may load is said for all answers of the listener."""
     for path in ("/", "/health", "/targets/a/b/c"):
         headers = ask(views_of(tmp_path, []), path).headers
         assert headers["cache-control"] == "no-store"
@@ -80,7 +79,6 @@ def test_pages_are_never_stored_by_a_browser(tmp_path: Path) -> None:
 
 
 def test_static_files_are_cached_until_their_content_changes() -> None:
-    """An address with another version is answered, and is not to be kept."""
     address = static_url("pages.js")
     ours, other = ask(None, address), ask(None, "/static/0000/pages.js")
     assert ours.headers["cache-control"].endswith("immutable")
@@ -92,7 +90,6 @@ def test_static_files_are_cached_until_their_content_changes() -> None:
 
 
 def test_static_files_name_no_other_origin() -> None:
-    """No script or style sheet of ours names another origin, but the namespace of SVG."""
     for file in (ROOT / "autoscaler/web/pages").rglob("*.*"):
         if file.suffix in {".js", ".css", ".html", ".svg"} and "uplot" not in file.parts:
             text = file.read_text().replace("http://www.w3.org/2000/svg", "")
@@ -102,7 +99,6 @@ def test_static_files_name_no_other_origin() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_has_templates_scripts_and_licences(tmp_path: Path) -> None:
-    """A user needs no build step."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         cwd=ROOT,

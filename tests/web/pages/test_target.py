@@ -58,7 +58,6 @@ def test_the_page_has_the_present_and_a_link_to_each_change(views: Views) -> Non
 
 
 def test_the_path_of_a_target_has_its_cluster(tmp_path: Path) -> None:
-    """And the title is the name alone."""
     result = result_of(replace(target_of("web"), cluster="eu"))
     shown = views_of(tmp_path, [result], settings={"clusters": [{"name": "eu", "context": "eu"}]})
     page = ask(shown, "/targets/eu/shop/Deployment/web").page
@@ -105,7 +104,6 @@ def test_only_the_time_up_to_now_is_live(views: Views, query: str, live: bool) -
 
 
 def test_an_instant_before_the_record_has_no_explanation(views: Views) -> None:
-    """And the page is there all the same."""
     query = f"from={rfc3339(BASE - 900)}&to={rfc3339(BASE)}&at={rfc3339(BASE - 600)}"
     answer = ask(views, f"{PATH}?{query}")
     assert answer.status == 200
@@ -115,7 +113,6 @@ def test_an_instant_before_the_record_has_no_explanation(views: Views) -> None:
 
 
 def test_without_a_record_only_the_present_is_explained(tmp_path: Path) -> None:
-    """There is no chart, and the page says why."""
     views = views_of(tmp_path, [result_of(target_of("web"))])
     page = ask(views, f"{PATH}?at=2026-01-01T00:00:00Z").page
     assert NO_RECORD in page.by_id("main").words
@@ -126,8 +123,6 @@ def test_without_a_record_only_the_present_is_explained(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_read_costs_the_history_only(
     views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The present is shown, with the sentence of what is wrong."""
-
     def fails(*_: object, **__: object) -> object:
         raise RecordError("disk gone")
 
@@ -148,7 +143,6 @@ def test_a_removed_target_is_shown_from_the_record(record: MemoryRecord, tmp_pat
 
 
 def test_an_unknown_target_leads_to_similar_ones(tmp_path: Path) -> None:
-    """The same name elsewhere, or a name that is spelt alike."""
     views = views_of(tmp_path, [result_of(target_of("payments")), result_of(target_of("web"))])
     for wrong in ("other/Deployment/payments", "shop/Deployment/paymnets"):
         answer = ask(views, f"/targets/{wrong}")
@@ -157,7 +151,6 @@ def test_an_unknown_target_leads_to_similar_ones(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_configuration_in_force(tmp_path: Path) -> None:
-    """Bounds, rules, queries and extensions; a schedule with its next start and end."""
     office = Schedule("office", "0 8 * * *", "0 18 * * *", "Europe/Berlin", 5)
     target = target_of(
         "web",
@@ -184,6 +177,10 @@ def test_open_schedules_come_before_the_next_ones() -> None:
 # -- the view ------------------------------------------------------------------------------------
 
 
+def instant(seconds: float) -> str:
+    return rfc3339_milli(BASE + seconds)
+
+
 def test_the_link_of_a_view_gives_the_same_view() -> None:
     """To the millisecond, so that a change is within its own link."""
     view = View(BASE, BASE + 3600, "")
@@ -195,39 +192,43 @@ def test_the_link_of_a_view_gives_the_same_view() -> None:
     assert at <= known(back.at) <= at + 0.001
 
 
+LAST_HOUR = View(BASE - 3600, BASE, "1h")
+EARLIEST, LATEST = "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"
+
+
 @pytest.mark.parametrize(
-    ("query", "parts"),
+    ("query", "expected", "wrong"),
     [
-        ({}, []),
-        ({"last": "9y"}, [["last=9y", *LAST]]),
-        ({"from": "yesterday", "to": "now"}, [["from=yesterday"], ["to=now"]]),
+        ({}, LAST_HOUR, []),
+        ({"last": "9y"}, LAST_HOUR, [["last=9y", *LAST]]),
+        ({"from": "yesterday", "to": "now"}, LAST_HOUR, [["from=yesterday"], ["to=now"]]),
+        ({"from": instant(0), "to": instant(-60)}, LAST_HOUR, [["from", "to", "366"]]),
+        ({"from": instant(0)}, LAST_HOUR, [["from", "to"]]),
         (
-            {"from": rfc3339_milli(BASE), "to": rfc3339_milli(BASE - 60)},
-            [["from", "to", "366"]],
+            {"from": EARLIEST, "to": LATEST},
+            LAST_HOUR,
+            [[f"from={EARLIEST}"], [f"to={LATEST}"]],
         ),
-        ({"from": rfc3339_milli(BASE)}, [["from", "to"]]),
+        ({"at": "x" * 5000}, LAST_HOUR, [["at=xxx"]]),
+        # A time under a minute is in the middle of a minute, and not another hour.
+        ({"from": instant(-500), "to": instant(-480)}, View(BASE - 520, BASE - 460, ""), []),
+        # An instant alone shows what was around it.
         (
-            {"from": "0001-01-01T00:00:00+23:59", "to": "9999-12-31T23:59:59-23:59"},
-            [["from=0001-01-01T00:00:00+23:59"], ["to=9999-12-31T23:59:59-23:59"]],
+            {"last": "1h", "at": instant(-86400)},
+            View(BASE - 86400 - 1800, BASE - 86400 + 1800, "", BASE - 86400),
+            [],
         ),
-        ({"at": "x" * 5000}, [["at=xxx"]]),
     ],
 )
-def test_instead_of_an_invalid_time_the_last_hour_is_shown(
-    query: dict[str, str], parts: list[list[str]]
+def test_an_address_gives_a_view_and_a_notice_for_each_invalid_part(
+    query: dict[str, str], expected: View, wrong: list[list[str]]
 ) -> None:
-    """A short notice names each invalid part of the address."""
-    view, wrong = view_of(query, BASE)
-    assert view == View(BASE - 3600, BASE, "1h")
-    for text, values in zip(wrong, parts, strict=True):
+    """Instead of an invalid time the last hour is shown; no notice is long."""
+    view, notices = view_of(query, BASE)
+    assert view == expected
+    for text, values in zip(notices, wrong, strict=True):
         assert_parts(text, *values)
         assert len(text) < 250
-
-
-def test_a_time_under_a_minute_is_within_the_minute_that_is_shown() -> None:
-    """In its middle: not another hour."""
-    query = {"from": rfc3339_milli(BASE - 500), "to": rfc3339_milli(BASE - 480)}
-    assert view_of(query, BASE) == (View(BASE - 520, BASE - 460, ""), [])
 
 
 @pytest.mark.parametrize(
@@ -245,13 +246,6 @@ def test_no_link_of_a_view_leads_to_a_time_that_cannot_be_shown(
     query = {key: value[0] for key, value in parse_qs(view.to(**link)[1:]).items()}
     shown, wrong = view_of(query, BASE)
     assert (shown.last, wrong) == ("", [])
-
-
-def test_an_instant_out_of_the_view_moves_the_view() -> None:
-    """A link with an instant alone shows what was around it."""
-    view, _ = view_of({"last": "1h", "at": rfc3339_milli(BASE - 86400)}, BASE)
-    assert (view.begin, view.end) == (BASE - 86400 - 1800, BASE - 86400 + 1800)
-    assert view.last == ""
 
 
 def test_paused_idle_and_fallback_targets_have_pages(tmp_path: Path) -> None:
