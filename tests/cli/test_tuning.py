@@ -28,18 +28,20 @@ def pasted(out: str) -> dict[str, object]:
     return instance(dict, yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2]))
 
 
+def command(
+    folder: Path, days: int, average: str = "10", load: Load = wave, **rules: object
+) -> tuple[str, ...]:
+    """Return the command that tunes a target by some days of a load."""
+    file, csv = config(folder, "a.yaml", average, **rules), samples(folder, days, load)
+    return ("tune", "shop/web", "-c", str(file), "--csv", str(csv))
+
+
 def tuned(
-    folder: Path,
-    days: int,
-    *more: str,
-    of: Mapping[str, object] | None = None,
-    load: Load = wave,
-    **rules: object,
+    folder: Path, days: int, *more: str, of: Mapping[str, object] | None = None, **options: Any
 ) -> tuple[int, str, str]:
-    """Tune a target by some days of a load, in a space of these values if there are any."""
-    file, csv = config(folder, "a.yaml", "10", **rules), samples(folder, days, load)
+    """Tune a target, in a space of these values if there are any."""
     searched = () if of is None else ("--space", str(space(folder, **of)))
-    return ran("tune", "shop/web", "-c", str(file), "--csv", str(csv), *searched, *more)
+    return ran(*command(folder, days, **options), *searched, *more)
 
 
 def tuned_as_json(folder: Path, days: int, *more: str, **options: Any) -> Sequence[Any]:
@@ -127,29 +129,29 @@ def test_the_cheapest_candidate_within_the_bound_of_the_shortage_is_chosen(tmp_p
     assert cheapest["chosen"]
 
 
-@pytest.mark.parametrize("preference", [COSTS, ("--most-shortage", "1%")], ids=["costs", "bound"])
+@pytest.mark.parametrize(
+    ("preference", "columns", "added"),
+    [
+        (COSTS, ["replica-hours a day", "missing pod-hours a day"], 0),
+        (("--most-shortage", "1%"), ["under-provisioned time", "replica-hours a day"], 1),
+    ],
+    ids=["costs", "bound"],
+)
 def test_the_table_has_the_front_and_the_configuration_in_80_columns(
-    tmp_path: Path, preference: tuple[str, ...]
+    tmp_path: Path, preference: tuple[str, ...], columns: list[str], added: int
 ) -> None:
-    """Replica-hours have five digits, and each candidate has a value of each setting."""
-    file = config(tmp_path, "a.yaml", "0.1", maxReplicas=10_000)
-    csv = samples(tmp_path, 2, wave)
-    _, out, _ = ran(
-        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "60", *preference),
-        *("--processes", "1"),
-    )
+    """Replica-hours have five digits, and each candidate has a value of each setting.
+
+    The configuration is added where it is not one of the preferred candidates.
+    """
+    arguments = command(tmp_path, 2, "0.1", maxReplicas=10_000)
+    out = ran(*arguments, "--trials", "60", "--processes", "1", *preference)[1]
     found = known(re.search(r"; the (\d+) of (\d+) (.*?):\n\n(.*?)\n\n", out, re.DOTALL))
     shown, front, table = int(found[1]), int(found[2]), found[4].splitlines()
     assert max(map(len, table)) <= 80
     heading, *rows = [line for line in table if " -> " in line or " a day" in line]
-    assert re.split(r"  +", heading.strip()) == [
-        *(["replica-hours a day", "missing pod-hours a day"] if preference == COSTS else []),
-        *([] if preference == COSTS else ["under-provisioned time", "replica-hours a day"]),
-        "changes a day",
-    ]
-    # With costs the configuration is one of the preferred candidates.
-    added = found[3].count("current configuration")
-    assert added == (preference != COSTS)
+    assert re.split(r"  +", heading.strip()) == [*columns, "changes a day"]
+    assert found[3].count("current configuration") == added
     assert front > shown == len(rows) - added
     settings = [line for line in table if line[2] != " "]
     assert settings[0] == table[1]
@@ -159,8 +161,7 @@ def test_the_table_has_the_front_and_the_configuration_in_80_columns(
 
 
 def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
-    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
-    arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "100000")
+    arguments = (*command(tmp_path, 2), "--trials", "100000")
     with subprocess.Popen(
         [sys.executable, "-m", "autoscaler", *arguments],
         stdout=subprocess.PIPE,
@@ -177,30 +178,24 @@ def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
     assert re.search(r"^\d+ candidates ", out, re.MULTILINE)
 
 
-def test_a_search_that_cannot_be_is_refused(
+def test_every_mistake_in_a_space_has_its_place(tmp_path: Path) -> None:
+    arguments, file = command(tmp_path, 2), tmp_path / "space.yaml"
+    file.write_text("targetFactors: [0.5, -1]\nscaleDownWindows: [2h]\nwindows: []\n")
+    code, _, err = ran(*arguments, "--space", str(file))
+    places = [line.removeprefix(f"{file}:").rpartition(": ")[0] for line in err.splitlines()]
+    keys = ("1: targetFactors[1]", "2: scaleDownWindows[0]", "3: windows")
+    assert (code, len(places)) == (2, 3)
+    assert all(place.startswith(key) for place, key in zip(places, keys, strict=True))
+    refused = ran(*arguments, "--space", str(space(tmp_path, minReplicas=[2, 200])))
+    assert_refused(refused, 2, f"{file}:1: minReplicas[1]: ", " 100, ", " 200)")
+
+
+def test_a_search_needs_two_days_and_optuna(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 1, wave)
-    arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv))
-    assert_refused(ran(*arguments), 1, " 1 d 0 h ", "one whole day")
-    samples(tmp_path, 2, wave)
-    wrong = tmp_path / "space.yaml"
-    wrong.write_text("targetFactors: [0.5, -1]\nscaleDownWindows: [2h]\nwindows: []\n")
-    code, _, err = ran(*arguments, "--space", str(wrong))
-    places = [line.split(": ")[:2] for line in err.splitlines()]
-    assert (code, places) == (
-        2,
-        [
-            [f"{wrong}:1", "targetFactors[1]"],
-            [f"{wrong}:2", "scaleDownWindows[0]"],
-            [f"{wrong}:3", "windows"],
-        ],
-    )
-    above = space(tmp_path, minReplicas=[2, 200])
-    result = ran(*arguments, "--space", str(above))
-    assert_refused(result, 2, f"{above}:1: minReplicas[1]: ", " 100, ", " 200)")
+    assert_refused(ran(*command(tmp_path, 1)), 1, " 1 d 0 h ", "one whole day")
     monkeypatch.setitem(sys.modules, "optuna", None)
-    assert_refused(ran(*arguments), 1, "optuna", "requirements-tune.lock")
+    assert_refused(ran(*command(tmp_path, 2)), 1, "optuna", "requirements-tune.lock")
 
 
 def test_the_document_shows_the_space_that_is_searched() -> None:
