@@ -37,24 +37,32 @@ def compared_as_json(*arguments: Any) -> Any:
     return json.loads(compared(*arguments, "-o", "json")[1])
 
 
+def measures_of(*arguments: Any) -> dict[str, Any]:
+    """Compare; return the measures of the target by their names."""
+    (pair,) = compared_as_json(*arguments)["comparisons"]
+    return {measure["measure"]: measure for measure in pair["targets"]["shop/Deployment/web"]}
+
+
 def test_days_show_which_configuration_is_better(both: Configs, tmp_path: Path) -> None:
     """A lower target costs replica-hours and saves shortage, on each of seven days.
 
     The demand is counted in pods of the first: against its own pods the second would be no better.
     """
     first, other = both
-    code, out, err = compared(first, other, samples(tmp_path, 7, wave))
+    csv = samples(tmp_path, 7, wave)
+    code, out, err = compared(first, other, csv)
     assert (code, err) == (0, "")
-    lines = out.splitlines()
-    assert lines[0] == "2026-01-01T00:00:00Z to 2026-01-08T00:00:00Z, 7 d 0 h"
-    assert f" {first}: " in lines[1]
-    assert lines[2:5] == ["", f"{first} -> {other}", "  shop/Deployment/web"]
-    rows = {re.split(r"  +", line.strip())[0]: line for line in lines[5:]}
-    for measure, numbers in (
-        ("missing pod-hours", r" +[\d.]+ -> +[\d.]+ +-[\d.]+  better"),
-        ("replica-hours", r" +[\d.]+ -> +[\d.]+ +\+[\d.]+  worse "),
-    ):
-        assert re.fullmatch(f"    {measure}{numbers}  on 7 of 7 days", rows[measure])
+    time, demand, _, *head = out.splitlines()[:5]
+    assert time == "2026-01-01T00:00:00Z to 2026-01-08T00:00:00Z, 7 d 0 h"
+    assert f" {first}: " in demand
+    assert head == [f"{first} -> {other}", "  shop/Deployment/web"]
+    measures = measures_of(first, other, csv)
+    assert (measures["shortagePodHours"]["betterDays"], measures["replicaHours"]["worseDays"]) == (
+        7,
+        7,
+    )
+    for row in (r"missing pod-hours .* -[\d.]+  better ", r"replica-hours .* \+[\d.]+  worse "):
+        assert re.search(rf"^    {row} .* 7 of 7 ", out, re.MULTILINE)
 
 
 def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
@@ -74,9 +82,10 @@ def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
 
 
 def test_one_day_is_not_sure(both: Configs, day: Path) -> None:
-    verdict = r"replica-hours .* worse   one day: not sure$"
-    assert re.search(verdict, compared(*both, day)[1], re.MULTILINE)
-    assert not re.search("better|worse|not sure", compared(both[0], both[0], day)[1])
+    for other, verdict in ((both[1], "worse"), (both[0], "equal")):
+        hours = measures_of(both[0], other, day)["replicaHours"]
+        assert (hours["verdict"], hours["days"], hours["chance"]) == (verdict, 1, None)
+        assert ("one day" in compared(both[0], other, day)[1]) is (verdict == "worse")
 
 
 def test_without_scored_time_no_demand_is_compared(both: Configs, day: Path) -> None:
@@ -84,9 +93,7 @@ def test_without_scored_time_no_demand_is_compared(both: Configs, day: Path) -> 
     out = compared(*both, day, *span)[1]
     assert re.search(r"^    under-provisioned time +- -> +- +-$", out, re.MULTILINE)
     assert re.search(r"^    replica-hours +2.00 -> 2.00 +0.00$", out, re.MULTILINE)
-    (pair,) = compared_as_json(*both, day, *span)["comparisons"]
-    measures = {each["measure"]: each for each in pair["targets"]["shop/Deployment/web"]}
-    short = measures["tauUnder"]
+    short = measures_of(*both, day, *span)["tauUnder"]
     assert (short["first"], short["second"], short["verdict"]) == (None, None, "unknown")
 
 
