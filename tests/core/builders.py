@@ -102,6 +102,11 @@ def behavior(up: ScalingRules | None = None, down: ScalingRules | None = None) -
     )
 
 
+def both_ways(*policies: ScalingPolicy, window: int = 0) -> Behavior:
+    """Return a behavior with the same rules up and down."""
+    return behavior(rules(*policies, window=window), rules(*policies, window=window))
+
+
 def spec(
     *metrics: MetricSpec, minimum: int = 1, maximum: int = 100, behavior: Behavior | None = None
 ) -> HorizontalPodAutoscalerSpec:

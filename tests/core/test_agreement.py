@@ -19,6 +19,7 @@ from tests.core.builders import (
     QUEUE,
     average,
     behavior,
+    both_ways,
     cpu,
     external,
     per_pod,
@@ -105,8 +106,7 @@ def test_plateaus_agree(
 
 def pods_each_period(number: int) -> HorizontalPodAutoscalerSpec:
     """Return a spec that goes so many pods up and down in a period."""
-    each = rules(pods_policy(number, 15), window=0)
-    return replace(QUICK, behavior=behavior(up=each, down=each))
+    return replace(QUICK, behavior=both_ways(pods_policy(number, 15)))
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(2, 1), (4, 1), (1, 4), (1, 2)])

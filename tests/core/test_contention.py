@@ -1,7 +1,7 @@
 """Others who set the replicas (semantics 7.4, 7.5)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -18,6 +18,7 @@ from tests.core.builders import (
     QUEUE,
     average,
     behavior,
+    both_ways,
     external,
     percent_policy,
     pods_policy,
@@ -30,7 +31,7 @@ from tests.core.two_writers import PERIOD, EventOutcome, TwoWriters
 SPEC = spec(QUEUE, maximum=20)
 
 
-def test_a_change_by_somebody_else_is_noticed_once_and_named() -> None:
+def test_a_change_by_somebody_else_is_reported_once_with_its_manager() -> None:
     """The sync after it tells before, after and the manager; the next one has nothing to tell."""
     line = Timeline(SPEC, replicas=4)
     line.sync("0s", queue=40).foreign(None)
@@ -54,7 +55,7 @@ def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
     line.sync("10m45s", queue=40).want(4, outcome="ok")
 
 
-def test_a_hold_says_nothing_where_nothing_would_change() -> None:
+def test_a_hold_is_not_reported_if_nothing_would_change() -> None:
     """While the metrics agree with the count as it stands there is nothing to hold."""
     line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for time in ("15s", "30s", "45s"):
@@ -76,7 +77,7 @@ def test_only_a_change_against_our_own_is_a_reversal() -> None:
     assert line.history.contention.reversals == ()
 
 
-def test_the_hold_can_be_left_out() -> None:
+def test_the_flag_0_turns_the_hold_off() -> None:
     """With 0 for the flag others may reverse for ever, as with the HPA."""
     line = Timeline(SPEC, replicas=2, flags=Flags(hold_after_reversals=0)).sync("0s", queue=40)
     for time in ("15s", "30s", "45s", "60s"):
@@ -115,15 +116,13 @@ def test_others_are_counted_from_the_second_look_of_a_leader_on() -> None:
 # -- rate limits across a change of leader: what it did not see frees nothing ----------------------
 
 
-SLOW = behavior(up=rules(pods_policy(1, 30), window=0), down=rules(pods_policy(1, 30), window=0))
+SLOW = both_ways(pods_policy(1, 30))
 """One pod in thirty seconds, both ways."""
 
 
 def fast(pods: int) -> Behavior:
     """Return rules by which the leader may make any change at once, and then no other for 30 s."""
-    return behavior(
-        up=rules(pods_policy(pods, 30), window=0), down=rules(pods_policy(pods, 30), window=0)
-    )
+    return both_ways(pods_policy(pods, 30))
 
 
 def test_a_standby_that_was_stopped_does_not_undo_what_the_leader_did() -> None:
@@ -136,8 +135,7 @@ def test_a_standby_that_was_stopped_does_not_undo_what_the_leader_did() -> None:
     assert world.replicas == 20
     world.instances[1].runs = True
     world.pass_time(10)
-    world.instances[0].runs = False
-    world.takes_over(1)
+    world.fails_over()
     world.load = 1
     world.pass_time(60)
     assert 17 <= world.replicas < 20
@@ -157,8 +155,7 @@ def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int,
     assert world.replicas == by_leader
     world.instances[1].runs = True
     world.pass_time(PERIOD)
-    world.instances[0].runs = False
-    world.takes_over(1)
+    world.fails_over()
     world.load = then
     world.pass_time(15)
     assert world.replicas == by_leader, "the allowance of these 30 seconds is used"
@@ -166,66 +163,31 @@ def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int,
     assert world.replicas != by_leader, "and that of the next ones is free"
 
 
-def test_what_was_seen_is_known() -> None:
+def test_a_standby_knows_a_change_that_it_saw() -> None:
     """A standby that saw the only change knows it, and what else is permitted is done."""
     world = TwoWriters(fast(10))
     world.pass_time(60)
     world.load = 10
     world.pass_time(2 * PERIOD)
-    world.takes_over(1)
-    world.instances[0].runs = False
+    world.fails_over()
     world.load = 30
     world.pass_time(PERIOD)
     assert world.replicas == 16, "four of ten pods were the leader's before"
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:
+def test_only_a_leader_without_memory_waits_after_a_takeover(remembers: bool) -> None:
     """A leader that remembers goes on at once, one without memory after one period of a policy."""
     world = TwoWriters(fast(10))
     world.pass_time(60)
     world.instances[1].runs = False
     world.pass_time(600)
-    world.takes_over(1, remembers=remembers)
-    world.instances[0].runs = False
+    world.fails_over(remembers=remembers)
     world.load = 12
     world.pass_time(PERIOD)
     assert world.replicas == (12 if remembers else 6)
     world.pass_time(30)
     assert world.replicas == 12
-
-
-STEPS = ("leader", "hand", "stop", "go on", "take over", "forget", "wait")
-
-
-def act(world: TwoWriters, step: str, number: int) -> None:
-    """Let one thing happen; ``number`` makes it differ."""
-    other = 1 - world.leader
-    if step == "leader":
-        world.load = 1 + number % 40
-    elif step == "hand":
-        world.hand(1 + number % 40)
-    elif step == "stop":
-        world.instances[other].runs = False
-    elif step == "go on":
-        world.instances[other].runs = True
-    elif step in {"take over", "forget"}:
-        world.instances[world.leader].runs = False
-        world.takes_over(other, remembers=step == "take over")
-
-
-@pytest.mark.parametrize("steps", list(product(STEPS, repeat=3)))
-def test_three_things_in_every_order_break_no_rate(steps: tuple[str, ...]) -> None:
-    """Changes by the leader and by hand, stops, takeovers: the judge sees every write of ours."""
-    world = TwoWriters(SLOW)
-    world.pass_time(2 * PERIOD)
-    for step, number in zip(steps, (17, 2, 30), strict=True):
-        act(world, step, number)
-        world.pass_time(2 * PERIOD)
-    act(world, "take over", 0)
-    world.load = 1 if world.replicas > 6 else 40
-    world.pass_time(40)
-    world.settle()
 
 
 def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:
@@ -241,7 +203,7 @@ def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:
     assert instance.history.unseen == world.now - PERIOD
 
 
-def test_what_the_leader_went_up_to_holds_a_window_after_a_takeover() -> None:
+def test_the_count_of_the_last_leader_holds_for_a_window_after_a_takeover() -> None:
     """The standby never read the leader's burst: it goes down no earlier than the leader would."""
     window = rules(pods_policy(10, 15), window=60)
     line = Timeline(spec(external(average("1")), behavior=behavior(down=window)), replicas=8)
@@ -255,7 +217,7 @@ def test_what_the_leader_went_up_to_holds_a_window_after_a_takeover() -> None:
 @pytest.mark.parametrize(
     ("manager", "held"), [("kubectl", False), ("", True), (FIELD_MANAGER, True)]
 )
-def test_only_what_may_be_ours_is_kept_as_found(manager: str, *, held: bool) -> None:
+def test_a_count_set_by_a_person_is_not_a_recommendation(manager: str, *, held: bool) -> None:
     """What a person set counts no more than in the HPA; nor does it keep anything from going up."""
     up = behavior(up=rules(pods_policy(10, 15), window=60))
     line = Timeline(spec(external(average("1")), behavior=up), replicas=8)
@@ -319,10 +281,34 @@ def take_over(remembers: bool) -> Step:
 
     def act(world: TwoWriters) -> None:
         if world.election:
-            world.instances[world.leader].runs = False
-            world.takes_over(1 - world.leader, remembers=remembers)
+            world.fails_over(remembers=remembers)
 
     return act
+
+
+STEPS: Mapping[str, Callable[[int], Step]] = {
+    "leader": new_load,
+    "hand": by_hand,
+    "stop": lambda _: other_runs(runs=False),
+    "go on": lambda _: other_runs(runs=True),
+    "take over": lambda _: take_over(remembers=True),
+    "forget": lambda _: take_over(remembers=False),
+    "wait": lambda _: lambda _world: None,
+}
+
+
+@pytest.mark.parametrize("steps", list(product(STEPS, repeat=3)))
+def test_no_three_events_in_any_order_break_a_rate(steps: tuple[str, ...]) -> None:
+    """Changes by the leader and by hand, stops, takeovers: the judge sees every write of ours."""
+    world = TwoWriters(SLOW)
+    world.pass_time(2 * PERIOD)
+    for step, number in zip(steps, (18, 3, 31), strict=True):
+        STEPS[step](number)(world)
+        world.pass_time(2 * PERIOD)
+    world.fails_over()
+    world.load = 1 if world.replicas > 6 else 40
+    world.pass_time(40)
+    world.settle()
 
 
 _STEPS: st.SearchStrategy[Step] = st.one_of(

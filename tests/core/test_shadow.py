@@ -16,42 +16,19 @@ from autoscaler.core.reconcile import ABOVE_MAX
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.record import stages_of
-from tests.core.builders import QUEUE, behavior, percent_policy, pods_policy, rules, spec
+from tests.core.builders import (
+    QUEUE,
+    behavior,
+    both_ways,
+    percent_policy,
+    pods_policy,
+    rules,
+    spec,
+)
 from tests.core.timeline import Timeline
 
 IN_SHADOW = Extensions(mode=Mode.SHADOW)
 HPA = 'HorizontalPodAutoscaler "web"'
-
-
-class AgreementPanel:
-    """A live target, and one in shadow of the same object; both sync at the same instants."""
-
-    def __init__(self, of: HorizontalPodAutoscalerSpec, replicas: int = 3) -> None:
-        self.live = Timeline(of, replicas=replicas).over(30.0)
-        self.shadow = Timeline(of, replicas=replicas, extensions=IN_SHADOW).over(30.0)
-        self.shadow.controlled_by(HPA)
-        self.syncs = 0
-
-    def sync(self, queue: float | None) -> None:
-        """Sync both, and find that they decide the same."""
-        if self.shadow.replicas != self.live.replicas:
-            self.shadow.by_hand(self.live.replicas, "kube-controller-manager")
-        time, self.syncs = f"{15 * self.syncs}s", self.syncs + 1
-        self.live.sync(time, queue=queue)
-        self.shadow.sync(time, queue=queue)
-        ours, theirs = self.shadow.decision, self.live.decision
-        found, expected = (
-            (
-                of.desired,
-                of.reason,
-                of.outcome,
-                [(stage.name, stage.before, stage.after, stage.reason) for stage in stages_of(of)],
-            )
-            for of in (ours, theirs)
-        )
-        assert found == expected
-        assert not ours.written
-        assert ours.foreign is None
 
 
 SPECS = st.builds(
@@ -71,10 +48,23 @@ SPECS = st.builds(
 @settings(max_examples=60)
 @given(SPECS, st.lists(st.none() | st.integers(0, 600), min_size=5, max_size=40))
 def test_it_decides_as_if_live(of: HorizontalPodAutoscalerSpec, loads_: list[int | None]) -> None:
-    """Beside one of the same spec that is written, sync for sync: limits, windows and gaps too."""
-    beside = AgreementPanel(of)
-    for load in loads_:
-        beside.sync(load)
+    """Beside a live target of the same object, sync for sync: limits, windows and gaps too."""
+    live = Timeline(of, replicas=3).over(30.0)
+    shadow = Timeline(of, replicas=3, extensions=IN_SHADOW).over(30.0).controlled_by(HPA)
+    for number, load in enumerate(loads_):
+        if shadow.replicas != live.replicas:
+            shadow.by_hand(live.replicas, "kube-controller-manager")
+        decisions = [line.sync(f"{15 * number}s", queue=load).decision for line in (shadow, live)]
+        ours, theirs = (
+            (
+                *(decision.desired, decision.reason, decision.outcome),
+                *((stage.before, stage.after, stage.reason) for stage in stages_of(decision)),
+            )
+            for decision in decisions
+        )
+        assert ours == theirs
+        assert not decisions[0].written
+        assert decisions[0].foreign is None
 
 
 def test_nothing_is_written_and_nothing_contested() -> None:
@@ -309,8 +299,7 @@ def test_a_change_by_hand_beside_an_hpa_is_no_scale_event(
     extensions: Extensions, count: int, load: int, manager: str, *, is_event: bool
 ) -> None:
     """Whichever way it goes: once the HPA is gone, no policy permits more for it."""
-    three = rules(pods_policy(3, 30), window=0)
-    of = spec(QUEUE, maximum=50, behavior=behavior(three, three))
+    of = spec(QUEUE, maximum=50, behavior=both_ways(pods_policy(3, 30)))
     line = Timeline(of, replicas=8, extensions=extensions).controlled_by(HPA).sync("0s", queue=80)
     line.by_hand(count, manager).sync("15s", queue=load)
     assert len(line.history.scale_ups + line.history.scale_downs) == is_event
@@ -323,8 +312,7 @@ def test_a_change_by_hand_beside_an_hpa_is_no_scale_event(
 
 def test_several_changes_beside_an_hpa_permit_nothing_for_a_period() -> None:
     """A person raises the count, and the HPA lowers it again: only the sum is known."""
-    three = rules(pods_policy(3, 30), window=0)
-    of = spec(QUEUE, maximum=50, behavior=behavior(three, three))
+    of = spec(QUEUE, maximum=50, behavior=both_ways(pods_policy(3, 30)))
     line = Timeline(of, replicas=8).controlled_by(HPA).sync("0s", queue=80)
     line.by_hand(22, "kubectl").by_hand(19, "kube-controller-manager").sync("15s", queue=20)
     line.controlled_by(None).sync("30s", queue=20).want(19)

@@ -108,6 +108,11 @@ class TwoWriters:
         latest = self.now + GRACE
         self.requests = [request for request in self.requests if request.lands <= latest]
 
+    def fails_over(self, *, remembers: bool = True) -> None:
+        """Kill the leader, and let the other instance lead."""
+        self.instances[self.leader].runs = False
+        self.takes_over(1 - self.leader, remembers=remembers)
+
     def pass_time(self, seconds: float) -> None:
         for _ in range(round(seconds / PERIOD)):
             self._land()
@@ -117,12 +122,12 @@ class TwoWriters:
             self.now += PERIOD
 
     def allowed(self, wanted: int) -> int:
-        """Say how far one may go who knows all that ours wrote."""
+        """Return the count that the policies permit, with all of our writes known."""
         known = History(scale_ups=self.ups, scale_downs=self.downs)
         return limit(self.replicas, wanted, _FREE, self.rules, known, self.now).after
 
     def settle(self) -> None:
-        """Find that once every write is answered, each goes as far as the policies permit."""
+        """Check that once every write is answered, each goes as far as the policies permit."""
         policies = (*self.rules.scale_up.policies, *self.rules.scale_down.policies)
         longest = max(policy.period_seconds for policy in policies)
         self.fate = EventOutcome()
