@@ -39,12 +39,8 @@ def any_rules(draw: st.DrawFn) -> Rules:
 def entries_of(draw: st.DrawFn, rules: Rules) -> SyncResult:
     """Draw a decision at `BASE`."""
     of, extensions = rules.target.spec, rules.target.extensions
-    seen = draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps))
-    if extensions.schedules:
-        seen = replace(seen, windows=draw(strategies.open_windows(extensions)))
-    if draw(st.booleans()):
-        low, high = draw(strategies.bound_readings), draw(strategies.bound_readings)
-        seen = replace(seen, min_replicas_reading=low, max_replicas_reading=high)
+    plain = strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps)
+    seen = draw(strategies.extended_observations(of, extensions) | plain)
     if draw(st.sampled_from((False, False, True))):
         seen = replace(seen, ranges=(60.0,) * len(of.metrics))
     history = draw(st.just(History()) | st.just(History(())) | strategies.histories)

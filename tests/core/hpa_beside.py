@@ -131,6 +131,6 @@ class HpaBeside:
             seconds.values()
         )
 
-    def of(self, agreement: Agreement) -> list[AgreementInterval]:
-        """Return the stretches of one kind."""
+    def stretches_of(self, agreement: Agreement) -> list[AgreementInterval]:
+        """Return the stretches of a kind."""
         return [stretch for stretch in self.stretches if stretch.kind is agreement]

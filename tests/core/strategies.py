@@ -233,6 +233,19 @@ def usual_observations(
     return Observation(Scale(replicas, status, "app=web"), (*pods, *renamed), tuple(readings))
 
 
+@st.composite
+def extended_observations(
+    draw: st.DrawFn, spec: HorizontalPodAutoscalerSpec, extensions: Extensions
+) -> Observation:
+    """Draw a usual observation, perhaps with gaps, open windows and queries of bounds."""
+    return replace(
+        draw(usual_observations(spec, no_gaps | some_gaps)),
+        windows=draw(open_windows(extensions)),
+        min_replicas_reading=draw(bound_readings),
+        max_replicas_reading=draw(bound_readings),
+    )
+
+
 recommendations = st.lists(st.builds(Recommendation, counts, past), max_size=8).map(tuple)
 scale_events = st.lists(
     st.builds(ScaleEvent, positive_counts, past, st.booleans()), max_size=5

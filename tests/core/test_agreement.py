@@ -61,7 +61,7 @@ def plateaus(name: str = "queue", *, each: bool = False, of: float = 1.0) -> Loa
 def whole(beside: HpaBeside) -> list[AgreementInterval]:
     """Return the times in which both were different, those that follow each other as one."""
     found: list[AgreementInterval] = []
-    for outcome in beside.of(A.DIFFERENT):
+    for outcome in beside.stretches_of(A.DIFFERENT):
         both = joined(found[-1], outcome) if found else None
         found[-1:] = [both] if both is not None else [*found[-1:], outcome]
     return found
@@ -268,7 +268,7 @@ def test_the_first_window_is_not_compared(of: HorizontalPodAutoscalerSpec, secon
     beside = HpaBeside(of, steps(300, 180, *[60] * 9))
     beside.sides[1].at = 310.0
     beside.play(1500)
-    first = beside.of(A.NOT_COMPARED)
+    first = beside.stretches_of(A.NOT_COMPARED)
     assert first[-1].end - BASE == pytest.approx(310 + seconds, abs=0.1)
     assert sum(finding.end - finding.begin for finding in first) == pytest.approx(seconds, abs=0.1)
     assert beside.share(A.EQUAL, A.WITHIN_PERIOD) == 1
@@ -279,7 +279,7 @@ def test_a_time_without_syncs_is_not_compared() -> None:
     beside = HpaBeside(QUICK, plateaus()).play(300)
     beside.sides[1].at += 300
     beside.play(900)
-    gaps = [outcome for outcome in beside.of(A.NOT_COMPARED) if outcome.begin > BASE + 70]
+    gaps = [outcome for outcome in beside.stretches_of(A.NOT_COMPARED) if outcome.begin > BASE + 70]
     assert math.fsum(gap.end - gap.begin for gap in gaps) > 350
 
 

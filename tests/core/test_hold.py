@@ -95,22 +95,22 @@ def test_nothing_goes_down_while_it_holds_and_all_goes_up(reading: HoldReading) 
 
     Not at the first sync: what that read of the metrics may be older than the end of the hold.
     """
-    line = down().held(reading).sync("15s", queue=30)
+    line = down().holds(reading).sync("15s", queue=30)
     line.want(10).conditions(ScalingLimited="ScaleDownHeld")
     assert line.decision.hold == QueryHold(reading, 3)
     assert known(line.decision.limit).after == 3
     line.sync("30s", queue=120).want(12).conditions(ScalingLimited="DesiredWithinRange")
     assert line.decision.hold == QueryHold(reading)
     line.sync("45s", queue=30).want(12)
-    line.held(FREE).sync("60s", queue=30).want(12, outcome=Outcome.OK)
+    line.holds(FREE).sync("60s", queue=30).want(12, outcome=Outcome.OK)
     assert line.decision.hold == QueryHold(FREE, 3)
     line.sync("75s", queue=30).want(3).conditions(ScalingLimited="DesiredWithinRange")
 
 
 def test_only_an_answer_that_is_missing_is_told_as_a_failure() -> None:
     """The outcome is partial, whether or not anything would go down."""
-    line = down().held(AWAY).sync("15s", queue=30).want(10, outcome=Outcome.OK)
-    line.held(SILENT).sync("30s", queue=30).want(10, outcome=Outcome.PARTIAL)
+    line = down().holds(AWAY).sync("15s", queue=30).want(10, outcome=Outcome.OK)
+    line.holds(SILENT).sync("30s", queue=30).want(10, outcome=Outcome.PARTIAL)
     line.sync("45s", queue=100).want(10, outcome=Outcome.PARTIAL)
 
 
@@ -118,12 +118,12 @@ def test_the_window_goes_on_meanwhile() -> None:
     """What the metrics asked for within it still counts at the end, and there is no second one."""
     of = spec(QUEUE, minimum=1, maximum=20, behavior=behavior(down=rules(pods_policy(100))))
     line = Timeline(of, replicas=10).sync("0s", queue=100).want(10)
-    line.held(AWAY).sync("15s", queue=60).want(10).sync("4m", queue=30).want(10)
-    line.held(FREE).sync("4m30s", queue=30).want(10, stabilized="ScaleDownStabilized")
+    line.holds(AWAY).sync("15s", queue=60).want(10).sync("4m", queue=30).want(10)
+    line.holds(FREE).sync("4m30s", queue=30).want(10, stabilized="ScaleDownStabilized")
     line.sync("5m1s", queue=30).want(6).sync("5m16s", queue=30).want(3)
-    line = Timeline(of, replicas=10).sync("0s", queue=100).held(AWAY)
+    line = Timeline(of, replicas=10).sync("0s", queue=100).holds(AWAY)
     line.sync("15s", queue=30).sync("10m", queue=30).want(10)
-    line.held(FREE).sync("10m15s", queue=30).want(10).sync("10m30s", queue=30).want(3)
+    line.holds(FREE).sync("10m15s", queue=30).want(10).sync("10m30s", queue=30).want(3)
 
 
 @settings(max_examples=60)
@@ -141,7 +141,7 @@ def test_a_course_differs_only_in_what_is_held(course: list[tuple[int, bool]]) -
     for number, (messages, holds) in enumerate(course):
         before = held.replicas
         free.sync(f"{15 * number}s", queue=messages)
-        held.held(AWAY if holds else FREE).sync(f"{15 * number}s", queue=messages)
+        held.holds(AWAY if holds else FREE).sync(f"{15 * number}s", queue=messages)
         kept = holds or held_before
         assert held.replicas == (max(before, free.replicas) if kept else free.replicas)
         held_before = holds
@@ -150,8 +150,8 @@ def test_a_course_differs_only_in_what_is_held(course: list[tuple[int, bool]]) -
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
 def test_after_it_a_range_is_filled_again_first(reading: HoldReading) -> None:
     """What it told of may have cost samples, as an exporter's that was away: as after a gap."""
-    line = down().over(120.0).sync("15s", queue=100).held(reading).sync("30s", queue=100)
-    line.held(FREE).sync("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
+    line = down().over(120.0).sync("15s", queue=100).holds(reading).sync("30s", queue=100)
+    line.holds(FREE).sync("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
     assert line.decision.hold == QueryHold(FREE)
     assert line.decision.refill is not None
     assert line.decision.refill.after_hold
@@ -163,50 +163,50 @@ def test_after_it_a_range_is_filled_again_first(reading: HoldReading) -> None:
 
 def test_a_short_hold_costs_a_long_range_nothing() -> None:
     """If it may have lost no more than the tolerance."""
-    line = down().over(600.0).sync("15s", queue=100).held(AWAY).sync("30s", queue=100)
-    line.held(FREE).sync("45s", queue=30).want(10).sync("60s", queue=30).want(3)
+    line = down().over(600.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=100)
+    line.holds(FREE).sync("45s", queue=30).want(10).sync("60s", queue=30).want(3)
 
 
 def test_a_restart_forgets_neither() -> None:
     """What is kept of it is enough; so it is for another instance that takes over."""
-    line = down().over(120.0).sync("15s", queue=100).held(AWAY).sync("30s", queue=30).want(10)
+    line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30).want(10)
     line.history, line.looked = loads(History, dumps(line.history)), None
-    line.sync("45s", queue=30).want(10).held(FREE).sync("60s", queue=30).want(10)
+    line.sync("45s", queue=30).want(10).holds(FREE).sync("60s", queue=30).want(10)
     line.history, line.looked = loads(History, dumps(line.history)), None
     line.sync("3m30s", queue=30).want(10).sync("3m45s", queue=30).want(3)
 
 
 def test_one_that_takes_over_holds_too() -> None:
     """It asks for itself, and what it found of the count stands."""
-    line = down().led(by_us=False).held(AWAY).sync("15s", queue=30).want(10)
-    line.led(by_us=True).sync("30s", queue=30).want(10).held(FREE).sync("45s", queue=30).want(10)
+    line = down().led(by_us=False).holds(AWAY).sync("15s", queue=30).want(10)
+    line.led(by_us=True).sync("30s", queue=30).want(10).holds(FREE).sync("45s", queue=30).want(10)
     line.sync("60s", queue=30).want(3)
 
 
 def test_a_new_target_that_is_held_goes_down_a_window_later() -> None:
     """As any whose histories are not known: the count that was found is a recommendation."""
     of = spec(QUEUE, behavior=behavior(down=rules(pods_policy(100), window=60)))
-    line = Timeline(of, replicas=10).held(AWAY).sync("0s", queue=30).want(10)
-    line.held(FREE).sync("30s", queue=30).want(10).sync("61s", queue=30).want(3)
+    line = Timeline(of, replicas=10).holds(AWAY).sync("0s", queue=30).want(10)
+    line.holds(FREE).sync("30s", queue=30).want(10).sync("61s", queue=30).want(3)
 
 
 def test_a_gap_of_the_metric_beside_it() -> None:
     """A metric that fails blocks as ever; what holds besides is told too."""
-    line = down().over(120.0).sync("15s", queue=100).held(AWAY)
+    line = down().over(120.0).sync("15s", queue=100).holds(AWAY)
     line.sync("30s", queue=None).want(10, outcome=Outcome.BLOCKED)
-    line.held(FREE).sync("45s", queue=30).want(10).sync("3m15s", queue=30).want(10)
+    line.holds(FREE).sync("45s", queue=30).want(10).sync("3m15s", queue=30).want(10)
     line.sync("3m30s", queue=30).want(3)
 
 
 def test_zero_is_down() -> None:
     """An idle target keeps its count; afterwards it sleeps at once. It wakes at any time."""
     extensions = Extensions(idle=Idle(0, after=60.0))
-    line = Timeline(AT_ONCE, replicas=3, extensions=extensions).sync("0s", queue=30).held(AWAY)
+    line = Timeline(AT_ONCE, replicas=3, extensions=extensions).sync("0s", queue=30).holds(AWAY)
     line.sync("2m", queue=0).want(3).conditions(ScalingLimited="ScaleDownHeld")
     assert (line.decision.zone, line.decision.hold) == (Zone.IDLE, QueryHold(AWAY, 0))
-    line.held(FREE).sync("2m15s", queue=0).want(3).sync("2m20s", queue=0).want(0).held(SILENT).sync(
-        "2m30s", queue=0
-    ).want(0)
+    line.holds(FREE).sync("2m15s", queue=0).want(3).sync("2m20s", queue=0).want(0).holds(
+        SILENT
+    ).sync("2m30s", queue=0).want(0)
     line.sync("2m45s", queue=30).want(3)
 
 
@@ -214,53 +214,53 @@ def test_after_it_a_target_sleeps_once_the_range_is_filled() -> None:
     """A rate that has just returned may read too low to be active."""
     extensions = Extensions(idle=Idle(0, after=60.0))
     line = Timeline(AT_ONCE, replicas=3, extensions=extensions).over(120.0)
-    line.sync("0s", queue=30).sync("2m40s", queue=30).held(AWAY).sync("4m", queue=0).want(3)
-    line.held(FREE).sync("5m", queue=0).want(3).sync("7m30s", queue=0).want(3)
+    line.sync("0s", queue=30).sync("2m40s", queue=30).holds(AWAY).sync("4m", queue=0).want(3)
+    line.holds(FREE).sync("5m", queue=0).want(3).sync("7m30s", queue=0).want(3)
     line.sync("7m35s", queue=0).want(0)
 
 
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
 def test_a_lower_maximum_waits(reading: HoldReading) -> None:
     """Nothing goes down, for whatever reason: so it is for the breaker, too."""
-    line = down().change(replace(AT_ONCE, max_replicas=5)).held(reading)
+    line = down().change(replace(AT_ONCE, max_replicas=5)).holds(reading)
     line.sync("15s", queue=100).want(10).conditions(ScalingLimited="ScaleDownHeld")
     assert (line.decision.zone, line.decision.hold) == (Zone.ABOVE_MAX, QueryHold(reading, 5))
-    line.held(FREE).sync("30s", queue=100).want(10).sync("45s", queue=100).want(5)
+    line.holds(FREE).sync("30s", queue=100).want(10).sync("45s", queue=100).want(5)
 
 
 def test_a_fallback_waits() -> None:
     fallback = Extensions(fallback=Fallback(4, failure_threshold=1))
-    line = Timeline(AT_ONCE, replicas=10, extensions=fallback).held(AWAY)
+    line = Timeline(AT_ONCE, replicas=10, extensions=fallback).holds(AWAY)
     line.sync("0s", queue=None).want(10).by_hand(2).sync("15s", queue=None).want(4)
 
 
 def test_a_pause_wins() -> None:
     """A count that a person asks for is gone to; a pause of one direction goes with the hold."""
-    line = down().held(AWAY).annotated(paused_replicas="2").sync("15s", queue=30).want(2)
+    line = down().holds(AWAY).annotated(paused_replicas="2").sync("15s", queue=30).want(2)
     line.annotated(paused="scale-up").sync("30s", queue=30).want(2)
-    line = down().held(AWAY).annotated(paused="scale-up").sync("15s", queue=30).want(10)
+    line = down().holds(AWAY).annotated(paused="scale-up").sync("15s", queue=30).want(10)
     assert (line.decision.hold, line.decision.paused_from) == (QueryHold(AWAY, 3), None)
     line.annotated(paused="scale-down").sync("30s", queue=30).want(10)
     assert (line.decision.hold, line.decision.paused_from) == (QueryHold(AWAY), 3)
     paused = Extensions(pause=Pause(PauseMode.ALL))
-    line = Timeline(AT_ONCE, replicas=10, extensions=paused).held(SILENT).sync("0s", queue=30)
+    line = Timeline(AT_ONCE, replicas=10, extensions=paused).holds(SILENT).sync("0s", queue=30)
     line.want(10)
     assert line.decision.zone is Zone.PAUSED
 
 
 def test_what_others_set_stands() -> None:
-    down().held(AWAY).by_hand(4).sync("15s", queue=30).want(4)
+    down().holds(AWAY).by_hand(4).sync("15s", queue=30).want(4)
 
 
 def test_a_conflict_is_tried_again() -> None:
-    line = down().held(AWAY).sync("15s", queue=30).held(FREE).sync("20s", queue=30)
+    line = down().holds(AWAY).sync("15s", queue=30).holds(FREE).sync("20s", queue=30)
     line.sync("30s", queue=30, write_fails="conflict").want(10).sync("45s", queue=30).want(3)
 
 
 def test_without_the_query_nothing_is_kept_of_it() -> None:
     """A reload takes it away, also what would have followed."""
-    line = down().over(120.0).sync("15s", queue=100).held(AWAY).sync("30s", queue=30).want(10)
-    line.held(None).sync("45s", queue=30).want(3)
+    line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30).want(10)
+    line.holds(None).sync("45s", queue=30).want(3)
     assert line.history.extended.hold_gap is None
 
 
@@ -272,10 +272,10 @@ def entry_of(line: Timeline) -> SyncResult:
 
 def test_what_it_prevents_is_an_alternative() -> None:
     """While it holds, and while a range is filled after it."""
-    line = down().over(120.0).sync("15s", queue=100).held(AWAY).sync("30s", queue=30)
+    line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30)
     assert ("holdScaleDownQuery", 3) in left_out(line)
-    assert left_out(line.held(FREE).sync("45s", queue=30)) == [("holdScaleDownQuery", 3)]
-    assert left_out(down().held(AWAY).sync("15s", queue=100)) == []
+    assert left_out(line.holds(FREE).sync("45s", queue=30)) == [("holdScaleDownQuery", 3)]
+    assert left_out(down().holds(AWAY).sync("15s", queue=100)) == []
 
 
 def left_out(line: Timeline) -> list[tuple[str, int]]:

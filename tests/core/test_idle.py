@@ -6,22 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.core.decide import decide
 from autoscaler.core.decision import Activity, Zone
 from autoscaler.core.extensions import Extensions, Fallback, FallbackBehavior, Idle, Schedule
 from autoscaler.core.history import FailureStreak, History, Recommendation
 from autoscaler.core.observation import (
     Gap,
     GapKind,
-    Observation,
     OpenWindow,
     PodSamples,
     Reading,
     Sample,
-    Scale,
     Values,
 )
-from autoscaler.core.spec import Flags, SelectPolicy
+from autoscaler.core.spec import SelectPolicy
 from tests.core.builders import (
     BASE,
     FREE,
@@ -36,7 +33,6 @@ from tests.core.builders import (
     utilization,
     value,
 )
-from tests.core.deciding import ERROR, observe
 from tests.core.timeline import Timeline
 from tests.narrowing import known
 
@@ -72,12 +68,9 @@ INCOMPLETE = Gap(GapKind.PARTIAL, "store eu")
 def test_when_a_metric_is_active(reading: Reading, activation: float, activity: Activity) -> None:
     """Strictly above its activation, in full precision; missing data is unknown."""
     for metric in (QUEUE, of_object(value("10"))):
-        extensions = replace(MINUTE, activations=(activation,))
-        observation = Observation(Scale(1, 1, "app=web"), (), (reading,))
-        decision, _ = decide(
-            spec(metric), Flags(), observation, History(), BASE, extensions=extensions
-        )
-        assert [text.activity for text in decision.metrics] == [activity]
+        line = Timeline(spec(metric), extensions=replace(MINUTE, activations=(activation,)))
+        line.sync("0s", queue=reading, hits=reading)
+        assert line.decision.metrics[0].activity == activity
 
 
 def test_to_sleep_and_to_wake() -> None:
@@ -111,19 +104,15 @@ def test_waking_obeys_the_policies_and_the_minimum() -> None:
     line.conditions(ScalingLimited="TooFewReplicas")
 
 
-def test_what_was_before_the_sleep_is_forgotten() -> None:
+def test_recommendations_from_before_the_sleep_are_dropped() -> None:
     """An old peak would else be the first count after it."""
-    line = Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=15.0)))
-    line.sync("0s", queue=100).want(10)
-    line.sync("15s", queue=0).want(0)
-    line.sync("30s", queue=10).want(1)
-    window = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=2)
-    scheduled = Extensions(idle=Idle(after=15.0), schedules=(window,))
-    line = Timeline(spec(QUEUE), replicas=10, extensions=scheduled)
-    line.sync("0s", queue=100).want(10)
-    line.sync("15s", queue=0).want(0)
-    line.opened(OpenWindow(window, BASE + 60.0, "18:00 UTC")).sync("30s", queue=10).want(2)
-    line.sync("45s", queue=10).want(2)
+    office = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=2)
+    for schedules, count in (((), 1), ((office,), 2)):
+        extensions = Extensions(idle=Idle(after=15.0), schedules=schedules)
+        line = Timeline(spec(QUEUE), replicas=10, extensions=extensions)
+        line.sync("0s", queue=100).want(10).sync("15s", queue=0).want(0)
+        line.opened(*(OpenWindow(window, BASE + 60.0, "18:00 UTC") for window in schedules))
+        line.sync("30s", queue=10).want(count).sync("45s", queue=10).want(count)
 
 
 def test_a_sleep_that_is_prevented_leaves_the_window_whole() -> None:
@@ -219,7 +208,7 @@ COURSES = st.lists(
 
 @given(COURSES)
 @settings(max_examples=60, deadline=None)
-def test_it_sleeps_after_a_cooldown_in_which_somebody_looked(
+def test_a_target_sleeps_after_a_cooldown_with_syncs(
     courses: list[tuple[str, float | None, int]],
 ) -> None:
     target = Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
@@ -248,7 +237,7 @@ def test_an_absence_while_asleep_wakes_nothing() -> None:
     target.sync("60m", queue=0).want(0).sync("60m15s", queue=1).want(1)
 
 
-def test_what_is_active_while_the_scale_cannot_be_read_counts() -> None:
+def test_activity_while_the_scale_is_unreadable_counts() -> None:
     """The metrics are read all the same: an API server that is away is no time without work."""
     for queue, count in ((5, 3), (None, 3), (0, 0)):
         target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=25)
@@ -273,7 +262,7 @@ def test_idle_may_keep_some_replicas() -> None:
     line.sync("1m15s", queue=1).want(3, reason="external metric queue(nil) is active")
 
 
-def test_pods_take_no_part() -> None:
+def test_metrics_of_pods_keep_no_target_awake() -> None:
     """As in KEDA: what nobody works on, no pod is busy with."""
     line = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
     line.sync("0s", queue=5, cpu=90).want(6)
@@ -283,7 +272,7 @@ def test_pods_take_no_part() -> None:
     line.sync("1m45s", queue=12, cpu=None).want(2, outcome="partial")
 
 
-def test_the_record_says_how_it_stands() -> None:
+def test_the_record_has_the_idle_status_and_the_activity_of_each_metric() -> None:
     """When it was last active, when it may sleep, and which metric keeps it awake."""
     target = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
     target.sync("0s", queue=5, cpu=50).sync("15s", queue=0, cpu=50)
@@ -309,6 +298,7 @@ def test_a_fallback_wakes_a_target() -> None:
 
 
 SIX = Extensions(fallback=Fallback(6))
+SIX_AT_ONCE = Extensions(fallback=Fallback(6, 1))
 
 
 def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
@@ -345,7 +335,7 @@ def test_the_four_behaviors(behavior_: FallbackBehavior, of_three: int, of_nine:
 
 def test_a_healthy_metric_that_asks_for_more_wins() -> None:
     """keda#6659."""
-    line = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
+    line = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=SIX_AT_ONCE)
     line.sync("0s", queue=None, mails=80).want(
         8, outcome="partial", reason="external metric mails(nil) above target"
     )
@@ -354,22 +344,21 @@ def test_a_healthy_metric_that_asks_for_more_wins() -> None:
 
 def test_a_metric_of_pods_falls_back_as_well() -> None:
     """The proposal is a count, whatever the type of the metric."""
-    extensions = Extensions(fallback=Fallback(6, 1))
-    target = Timeline(spec(cpu(utilization(50))), replicas=4, extensions=extensions)
+    target = Timeline(spec(cpu(utilization(50))), replicas=4, extensions=SIX_AT_ONCE)
     target.sync("0s", cpu=None).want(6)
+
+
+def streak_of(name: str) -> FailureStreak:
+    return FailureStreak(f"External external metric {name}(nil)", 2)
 
 
 def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
     """A metric that fails now and then never falls back."""
     target = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=SIX)
     target.sync("0s", queue=None, mails=None).sync("15s", queue=40, mails=None)
-    assert target.history.extended.failures == (
-        FailureStreak("External external metric mails(nil)", 2),
-    )
+    assert target.history.extended.failures == (streak_of("mails"),)
     target.sync("30s", queue=None, mails=40).sync("45s", queue=None, mails=40)
-    assert target.history.extended.failures == (
-        FailureStreak("External external metric queue(nil)", 2),
-    )
+    assert target.history.extended.failures == (streak_of("queue"),)
 
 
 def test_bounds_and_policies_hold_for_a_fallback() -> None:
@@ -382,10 +371,8 @@ def test_bounds_and_policies_hold_for_a_fallback() -> None:
 
 def test_a_target_without_pods_is_no_failure_of_its_cpu() -> None:
     """There is nothing that could be measured."""
-    extensions = Extensions(fallback=Fallback(6, 1))
-    target = Timeline(spec(QUEUE, cpu(utilization(50)), minimum=0), replicas=0,
-                      extensions=extensions)  # fmt: skip
-    target.sync("0s", queue=0, cpu=None).want(0)
+    of = spec(QUEUE, cpu(utilization(50)), minimum=0)
+    target = Timeline(of, replicas=0, extensions=SIX_AT_ONCE).sync("0s", queue=0, cpu=None).want(0)
     assert target.history.extended.failures == ()
 
 
@@ -400,8 +387,7 @@ def test_the_first_reading_after_a_fallback_lowers_nothing() -> None:
     line.sync("4m20s", queue=20).want(2)
 
 
-def incomplete(milli: int) -> Values:
-    return Values((milli,), (INCOMPLETE,))
+AT_LEAST_9 = Values((85_000,), (INCOMPLETE,))
 
 
 @pytest.mark.parametrize(
@@ -419,50 +405,33 @@ def test_a_fallback_does_not_overrule_what_an_incomplete_reading_asks_for(
     """It asks for 9 at least: the larger of the two counts."""
     extensions = Extensions(fallback=Fallback(replicas, 1, behavior_))
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=10, extensions=extensions)
-    target.sync("0s", queue=100)
-    observed = replace(target.inputs.observation, readings=(incomplete(85_000),))
-    decision, _ = decide(
-        target.spec, target.flags, observed, target.history, BASE + 15.0, extensions=extensions
-    )
-    assert [metric.proposal for metric in decision.metrics] == [proposal]
-    assert (decision.desired, decision.outcome) == (proposal, "partial")
+    target.sync("0s", queue=100).sync("15s", queue=AT_LEAST_9).want(proposal, outcome="partial")
+    assert [metric.proposal for metric in target.decision.metrics] == [proposal]
 
 
-def test_a_reading_that_fails_altogether_asks_for_nothing() -> None:
-    """The fallback stands alone then, also beside another metric that is incomplete."""
-    observed = observe(10, ERROR, incomplete(85_000))
-    history = History(recommendations=())
+def test_a_fallback_beside_an_incomplete_metric_asks_for_its_own_count() -> None:
     extensions = Extensions(fallback=Fallback(4, 1))
-    of = spec(QUEUE, MAILS, behavior=FREE)
-    decision, _ = decide(of, Flags(), observed, history, BASE, extensions=extensions)
-    assert [metric.proposal for metric in decision.metrics] == [4, 9]
-    assert decision.desired == 9
+    target = Timeline(spec(QUEUE, MAILS, behavior=FREE), replicas=10, extensions=extensions)
+    target.sync("0s", queue=100, mails=100).sync("15s", queue=None, mails=AT_LEAST_9).want(9)
+    assert [metric.proposal for metric in target.decision.metrics] == [4, 9]
 
 
 def test_pods_that_refill_bring_no_fallback() -> None:
-    """They were read; what they ask for is only too low to be obeyed."""
-    of = spec(cpu(utilization(50)), behavior=FREE)
+    """They were read; their proposal is only too low to be obeyed."""
     extensions = Extensions(fallback=Fallback(1, 1))
-    history, now = History(), BASE
-    milli = [500] * 4
+    target = Timeline(spec(cpu(utilization(50)), behavior=FREE), replicas=4, extensions=extensions)
+    target.over(120.0)
     for number in range(50):
+        now = 15.0 * number
         lost = {40: (0, 1), 41: (0, 1), 42: (2, 3), 43: (2, 3)}.get(number, ())
-        milli = [100] * 4 if number > 43 else milli
-        item = PodSamples(
-            {
-                f"p{index}": Sample(milli[index], now, 60.0)
-                for index in range(4)
-                if index not in lost
-            }
-        )
-        seen = replace(observe(4, item), last_read=now - 15.0, ranges=(120.0,))
-        decision, history = decide(of, Flags(), seen, history, now, extensions=extensions)
-        assert (decision.desired, decision.metrics[0].fallback) == (4, None)
-        now += 15.0
+        sample = Sample(100 if number > 43 else 500, BASE + now, 60.0)
+        pods = PodSamples({f"p{index}": sample for index in range(4) if index not in lost})
+        target.sync(f"{now}s", cpu=pods).want(4)
+        assert target.decision.metrics[0].fallback is None
 
 
 def test_a_fallback_that_is_configured_no_more_ends() -> None:
-    target = Timeline(spec(QUEUE), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
+    target = Timeline(spec(QUEUE), replicas=4, extensions=SIX_AT_ONCE)
     target.sync("0s", queue=None).want(6)
     target.extensions = Extensions()
     target.sync("15s", queue=None).want(6, outcome="blocked")

@@ -1,5 +1,7 @@
 """Rate limits, bounds and scale events (semantics 4.1, 4.3, 4.4)."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.core.decision import Limit, Stabilization
@@ -19,6 +21,7 @@ from tests.core.builders import (
     BASE,
     average,
     behavior,
+    both_ways,
     external,
     percent_policy,
     pods_policy,
@@ -79,54 +82,46 @@ def test_without_behavior(
 
 
 @pytest.mark.parametrize(
-    ("start", "policy", "furthest"),
+    ("start", "wanted", "policy", "furthest"),
     [
         # In doubles, 50 * 1.1 is a little more than 55.
-        (50, percent_policy(10), 56),
-        (25, percent_policy(12), 29),
+        (50, INT32_MAX, percent_policy(10), 56),
+        (25, INT32_MAX, percent_policy(12), 29),
         # 1 + 14/100 is not (100 + 14)/100: the one gives 58, the other 57.
-        (50, percent_policy(14), 58),
-        (75, percent_policy(36), 102),
-        (6, percent_policy(50), 9),
-        (7, percent_policy(50), 11),
-        (1, percent_policy(900), 10),
-        (0, percent_policy(100), 0),
-        (0, pods_policy(4), 4),
-        (3, pods_policy(4), 7),
+        (50, INT32_MAX, percent_policy(14), 58),
+        (75, INT32_MAX, percent_policy(36), 102),
+        (6, INT32_MAX, percent_policy(50), 9),
+        (7, INT32_MAX, percent_policy(50), 11),
+        (1, INT32_MAX, percent_policy(900), 10),
+        (0, INT32_MAX, percent_policy(100), 0),
+        (0, INT32_MAX, pods_policy(4), 4),
+        (3, INT32_MAX, pods_policy(4), 7),
         # An overflowing policy permits all; on amd64 it froze scale-up (semantics 6.1).
-        (1000, percent_policy(2_000_000_000), INT32_MAX),
-        (1000, pods_policy(INT32_MAX), INT32_MAX),
-    ],
-)
-def test_one_policy_upwards(start: int, policy: ScalingPolicy, furthest: int) -> None:
-    """Percent is rounded up, in doubles as the controller computes them."""
-    result = limited(start, INT32_MAX, up(policy))
-    assert result.after == furthest
-
-
-@pytest.mark.parametrize(
-    ("start", "policy", "furthest"),
-    [
-        (100, percent_policy(1), 99),
-        (9, percent_policy(10), 8),
+        (1000, INT32_MAX, percent_policy(2_000_000_000), INT32_MAX),
+        (1000, INT32_MAX, pods_policy(INT32_MAX), INT32_MAX),
+        # Downwards percent is truncated, so that small counts shrink by one at least.
+        (100, 0, percent_policy(1), 99),
+        (9, 0, percent_policy(10), 8),
         # In doubles, 5 * (1 - 0.8) is a little less than one.
-        (5, percent_policy(80), 0),
-        (10, percent_policy(80), 1),
-        (10, percent_policy(90), 0),
-        (25, percent_policy(92), 1),
-        (50, percent_policy(34), 32),
-        (75, percent_policy(32), 50),
-        (1, percent_policy(1), 0),
-        (5, percent_policy(100), 0),
-        (5, percent_policy(300), 0),
-        (5, pods_policy(3), 2),
-        (5, pods_policy(9), 0),
-        (5, pods_policy(INT32_MAX), 0),
+        (5, 0, percent_policy(80), 0),
+        (10, 0, percent_policy(80), 1),
+        (10, 0, percent_policy(90), 0),
+        (25, 0, percent_policy(92), 1),
+        (50, 0, percent_policy(34), 32),
+        (75, 0, percent_policy(32), 50),
+        (1, 0, percent_policy(1), 0),
+        (5, 0, percent_policy(100), 0),
+        (5, 0, percent_policy(300), 0),
+        (5, 0, pods_policy(3), 2),
+        (5, 0, pods_policy(9), 0),
+        (5, 0, pods_policy(INT32_MAX), 0),
     ],
 )
-def test_one_policy_downwards(start: int, policy: ScalingPolicy, furthest: int) -> None:
-    """Percent is truncated, so that small counts shrink by one at least."""
-    assert limited(start, 0, down(policy)).after == furthest
+def test_one_policy_permits_a_count(
+    start: int, wanted: int, policy: ScalingPolicy, furthest: int
+) -> None:
+    """Upwards percent is rounded up, in doubles as the controller computes them."""
+    assert limited(start, wanted, both_ways(policy)).after == furthest
 
 
 PODS, HALF = pods_policy(2), percent_policy(50)
@@ -205,15 +200,9 @@ TWO_DOWN = down(pods_policy(4, 60), pods_policy(1, 10), select=MIN)
 def test_until_is_the_first_instant_that_permits_more(
     rules: Behavior, ups: Events, downs: Events, until: float | None
 ) -> None:
-    """An event leaves its period; without one nothing is known to let go."""
-    wanted, history = (0 if downs else 99), History(scale_ups=ups, scale_downs=downs)
-    result = limited(10, wanted, rules, FREE, ups, downs)
+    """An event leaves its period; `test_properties` has that it permits more exactly then."""
+    result = limited(10, 0 if downs else 99, rules, FREE, ups, downs)
     assert result.until == (None if until is None else BASE + until)
-    if result.until is not None:
-        before = limit(10, wanted, FREE, rules, history, result.until - 0.25)
-        after = limit(10, wanted, FREE, rules, history, result.until)
-        assert before.after == result.after
-        assert abs(after.after - 10) > abs(result.after - 10)
 
 
 def test_until_sees_the_events_of_both_directions() -> None:
@@ -234,26 +223,27 @@ def test_a_bound_has_no_until() -> None:
 FIFTEEN = rules(pods_policy(1, 15), pods_policy(1, 60))
 
 
-def test_an_event_is_appended_while_none_is_outdated() -> None:
-    """The longest period of the rules decides; exactly as old is not outdated."""
-    before = events((1, 60), (2, 10))
-    after = record_event(before, FIFTEEN, ScaleEvent(5, BASE))
-    assert after == (*before, ScaleEvent(5, BASE))
+NEW = ScaleEvent(5, BASE)
+RECENT = events((1, 60), (2, 10))
+OLD, SLOT, THIRD = events((1, 90), (2, 60.25), (3, 10))
+MARKED = ScaleEvent(1, BASE - 20, outdated=True)
 
 
-def test_the_last_outdated_slot_is_taken_over() -> None:
-    before = events((1, 90), (2, 60.25), (3, 10))
-    assert record_event(before, FIFTEEN, ScaleEvent(5, BASE)) == (
-        ScaleEvent(1, BASE - 90, outdated=True),
-        ScaleEvent(5, BASE),
-        ScaleEvent(3, BASE - 10),
-    )
-
-
-def test_outdated_stays_outdated() -> None:
-    """A longer period later does not unmark an entry; its slot is still the one to take."""
-    marked = (ScaleEvent(1, BASE - 20, outdated=True), ScaleEvent(2, BASE - 10))
-    assert record_event(marked, FIFTEEN, ScaleEvent(5, BASE)) == (ScaleEvent(5, BASE), marked[1])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # The longest period of the rules decides; exactly as old is not outdated.
+        (RECENT, (*RECENT, NEW)),
+        # The last outdated slot is taken over.
+        ((OLD, SLOT, THIRD), (replace(OLD, outdated=True), NEW, THIRD)),
+        # A longer period later does not unmark an entry; its slot is still the one to take.
+        ((MARKED, THIRD), (NEW, THIRD)),
+    ],
+)
+def test_an_event_takes_the_last_outdated_slot_or_is_appended(
+    before: Events, after: Events
+) -> None:
+    assert record_event(before, FIFTEEN, NEW) == after
 
 
 def test_a_full_list_does_not_grow() -> None:
@@ -389,11 +379,3 @@ def test_with_behavior_old_slots_are_recycled(
     else:
         expected[slot] = Recommendation(3, BASE)
     assert kept == tuple(expected)
-
-
-def test_an_entry_exactly_as_old_as_the_window_is_neither_used_nor_recycled() -> None:
-    """With behavior both comparisons are strict."""
-    entries = recent((9, 60))
-    result, kept = stabilize(5, 3, entries, windows(0, 60), Flags(), BASE)
-    assert result.after == 3
-    assert kept == (*entries, Recommendation(3, BASE))

@@ -57,13 +57,7 @@ def drawn(
     extensions = data.draw(strategies.extensions)
     if not paused:
         extensions = replace(extensions, pause=None)
-    windows = data.draw(strategies.open_windows(extensions))
-    observation = replace(
-        data.draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps)),
-        windows=windows,
-        min_replicas_reading=data.draw(strategies.bound_readings),
-        max_replicas_reading=data.draw(strategies.bound_readings),
-    )
+    observation = data.draw(strategies.extended_observations(of, extensions))
     history = replace(
         data.draw(st.just(History()) | strategies.histories),
         extended=ExtensionHistory(
@@ -93,11 +87,10 @@ def test_no_count_is_outside_of_the_bounds_in_force(data: st.DataObject) -> None
     """But the idle one, a count that is only kept, and a step toward a gradual bound."""
     decision, extensions = decided(data, paused=False)
     current, desired = decision.current, decision.desired
-    if current is None or desired == current:
+    asleep = extensions.idle is not None and desired == extensions.idle.replicas
+    if current is None or desired == current or asleep:
         return
     low, high = decision.min_replicas, decision.max_replicas
-    if extensions.idle is not None and desired == extensions.idle.replicas:
-        return
     bounds = decision.bounds
     if bounds is not None and bounds.minimum.gradual and current < low:
         assert current < desired <= low

@@ -63,43 +63,73 @@ def test_other_workloads_pods_are_left_out() -> None:
     assert samples(RPS, of_pod(1)).dropped == {}, "a pod without a series is just absent"
 
 
-def test_pods_metrics_obey_their_selector() -> None:
-    """It filters the series of a pod; without it they would be ambiguous."""
-    found = (of_pod(1, verb="get"), of_pod(2, verb="post"))
-    assert samples(per_pod("1", parse("verb=get")), *found).samples["p0"].milli == 1000
-    result = samples(RPS, *found, of_pod(1, "p1"))
-    assert set(result.samples) == {"p1"}
-    ambiguous = result.dropped["p0"]
-    assert ambiguous.kind is GapKind.AMBIGUOUS
-    assert "namespace and pod" in ambiguous.detail
-
-
-def test_label_names_come_from_the_query() -> None:
-    query = Query("q", labels=SeriesLabels("ns", "exported_pod", "name"))
-    found = [
-        series(0.25, ns="shop", exported_pod="p0", name=name, pod="prometheus")
-        for name in ("app", "log")
-    ]
-    assert samples(CPU, *found, query=query).samples["p0"].milli == 500
-    assert samples(APP, *found, query=query).samples["p0"].milli == 250
+RENAMED = Query("q", labels=SeriesLabels("ns", "exported_pod", "name"))
+SCRAPED = tuple(
+    series(0.25, ns="shop", exported_pod="p0", name=name, pod="prometheus")
+    for name in ("app", "log")
+)
+VERBS = (of_pod(1, verb="get"), of_pod(2, verb="post"))
+NAN, INFINITE = of_pod(math.nan), of_pod(math.inf)
+STALE, OF_P1 = of_pod(1, age=300.25), of_pod(1, "p1")
+BOTH_OF_P1 = tuple(of_pod(0.2, "p1", container=name) for name in ("app", "log"))
+HALF = of_pod(0.2, container="app")
+LOGS = (of_pod(9, container="log"), of_pod(9, "p1", container="log"))
 
 
 @pytest.mark.parametrize(
-    ("series", "kind"),
+    ("metric", "query", "found", "milli", "dropped"),
     [
-        (of_pod(math.nan), GapKind.NOT_A_NUMBER),
-        (of_pod(math.inf), GapKind.NOT_A_NUMBER),
-        (of_pod(1, age=300.25), GapKind.STALE),
+        # A selector filters the series of a pod; without it they would be ambiguous.
+        (per_pod("1", parse("verb=get")), QUERY, VERBS, {"p0": 1000}, {}),
+        (RPS, QUERY, (*VERBS, OF_P1), {"p1": 1000}, {"p0": (GapKind.AMBIGUOUS, "namespace")}),
+        # The query has the names of labels.
+        (CPU, RENAMED, SCRAPED, {"p0": 500}, {}),
+        (APP, RENAMED, SCRAPED, {"p0": 250}, {}),
+        # A bad sample leaves its pod missing; a sample as old as permitted counts.
+        (RPS, QUERY, (NAN, OF_P1), {"p1": 1000}, {"p0": (GapKind.NOT_A_NUMBER, "nan")}),
+        (
+            RPS,
+            QUERY,
+            (of_pod(math.inf), OF_P1),
+            {"p1": 1000},
+            {"p0": (GapKind.NOT_A_NUMBER, "inf")},
+        ),
+        (RPS, QUERY, (STALE, OF_P1), {"p1": 1000}, {"p0": (GapKind.STALE, "300 s")}),
+        (RPS, QUERY, (of_pod(1, age=300.0),), {"p0": 1000}, {}),
+        # The query of a resource may sum by pod itself; half a pod's usage would be too low.
+        (CPU, QUERY, (of_pod(0.7),), {"p0": 700}, {}),
+        (CPU, QUERY, (HALF, *BOTH_OF_P1), {"p1": 400}, {"p0": (GapKind.PARTIAL, "container log")}),
+        (
+            *(CPU, Query("q", use_partial=True)),
+            *((HALF, *BOTH_OF_P1), {"p1": 400}, {"p0": (GapKind.PARTIAL, "pod p0")}),
+        ),
+        (
+            *(CPU, QUERY, (HALF, of_pod(math.nan, container="log"), *BOTH_OF_P1)),
+            *({"p1": 400}, {"p0": (GapKind.NOT_A_NUMBER, "nan")}),
+        ),
+        # A ContainerResource metric reads its container only.
+        (APP, QUERY, (HALF, *LOGS), {"p0": 200}, {"p1": (GapKind.EMPTY, "container app")}),
     ],
 )
-def test_a_bad_sample_leaves_its_pod_missing(series: Series, kind: GapKind) -> None:
-    """The pod is named with the reason; alone, that is the reading's gap."""
-    result = samples(RPS, series, of_pod(1, "p1"))
-    assert set(result.samples) == {"p1"}
-    assert {name: gap.kind for name, gap in result.dropped.items()} == {"p0": kind}
-    alone = instance(Gap, reading(RPS, series))
-    assert alone.kind is kind
-    assert set(samples(RPS, of_pod(1, age=300.0)).samples) == {"p0"}, "as old as permitted"
+def test_a_pod_without_one_good_sample_is_missing(
+    metric: MetricSpec,
+    query: Query,
+    found: tuple[Series, ...],
+    milli: dict[str, int],
+    dropped: dict[str, tuple[GapKind, str]],
+) -> None:
+    """The reading has the reason for each pod."""
+    result = samples(metric, *found, query=query)
+    assert {name: sample.milli for name, sample in result.samples.items()} == milli
+    assert {name: gap.kind for name, gap in result.dropped.items()} == {
+        name: kind for name, (kind, _) in dropped.items()
+    }
+    assert all(part in result.dropped[name].detail for name, (_, part) in dropped.items())
+
+
+@pytest.mark.parametrize(("bad", "kind"), [(NAN, GapKind.NOT_A_NUMBER), (STALE, GapKind.STALE)])
+def test_a_reading_without_any_good_sample_is_a_gap(bad: Series, kind: GapKind) -> None:
+    assert instance(Gap, reading(RPS, bad)).kind is kind
 
 
 def test_no_pod_has_a_series() -> None:
@@ -118,28 +148,6 @@ def test_a_resource_sums_the_containers() -> None:
         CPU, of_pod(0.2504, container="app", age=3.0), of_pod(0.1004, container="log", age=9.0)
     )
     assert result.samples == {"p0": Sample(350, BASE - 9.0, 120.0)}
-    assert samples(CPU, of_pod(0.7)).samples["p0"].milli == 700, "its query sums by pod itself"
-
-
-def test_a_container_without_a_series_leaves_the_pod_missing() -> None:
-    """Half a pod's usage would understate its load."""
-    result = samples(
-        CPU,
-        of_pod(0.2, container="app"),
-        *(of_pod(0.2, "p1", container=name) for name in ("app", "log")),
-    )
-    assert set(result.samples) == {"p1"}
-    lapse = result.dropped["p0"]
-    assert lapse.kind is GapKind.PARTIAL
-    assert_parts(lapse.detail, "container log", "pod p0")
-    nan = of_pod(math.nan, container="log")
-    result = samples(
-        CPU,
-        *(of_pod(0.2, container="app"), nan),
-        *(of_pod(0.2, "p1", container=name) for name in ("app", "log")),
-    )
-    assert set(result.samples) == {"p1"}
-    assert result.dropped["p0"].kind is GapKind.NOT_A_NUMBER
 
 
 @pytest.mark.parametrize("restartable", [True, False])
@@ -147,9 +155,7 @@ def test_a_sidecar_counts_as_it_counts_in_the_requests(*, restartable: bool) -> 
     """Without a series of its own a sidecar leaves the pod missing; an init container does not."""
     init = (container("proxy", restartable=restartable, cpu="1"),)
     with_init = pod("p0", requests=PodRequests((container("app", cpu="1"),), init))
-    result = read(
-        CPU, QUERY, QueryResult((of_pod(0.2, container="app"),)), "shop", (with_init,), BASE
-    )
+    result = read(CPU, QUERY, QueryResult((HALF,)), "shop", (with_init,), BASE)
     assert isinstance(result, Gap if restartable else PodSamples)
 
 
@@ -225,15 +231,6 @@ def test_two_series_of_one_container_are_ambiguous(
     assert ambiguous.kind is GapKind.AMBIGUOUS
     assert_parts(ambiguous.detail, "pod p0", "namespace, pod and container")
     assert reading(metric, *found) == ambiguous
-
-
-def test_a_container_resource_takes_its_container_only() -> None:
-    log = (of_pod(9, container="log"), of_pod(9, "p1", container="log"))
-    result = samples(APP, of_pod(0.25, container="app"), *log)
-    assert result.samples == {"p0": Sample(250, BASE, 120.0)}
-    lapse = result.dropped["p1"]
-    assert (set(result.dropped), lapse.kind) == ({"p1"}, GapKind.EMPTY)
-    assert_parts(lapse.detail, "pod p1", "container app")
 
 
 def test_pods_without_containers_need_a_series() -> None:

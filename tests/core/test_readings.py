@@ -5,7 +5,7 @@ import math
 import pytest
 
 from autoscaler.core.numbers import INT64_MAX
-from autoscaler.core.observation import Gap, GapKind, PodRequests, PodSamples, Reading, Values
+from autoscaler.core.observation import Gap, GapKind, PodSamples, Reading, Values
 from autoscaler.core.readings import read, read_bound
 from autoscaler.core.selectors import parse
 from autoscaler.core.series import QueryFailure, QueryResult, Series
@@ -14,12 +14,10 @@ from autoscaler.core.target import Query, SeriesLabels
 from tests.core.builders import (
     BASE,
     average,
-    container,
     cpu,
     external,
     of_object,
     per_pod,
-    pod,
     pods,
     series,
     utilization,
@@ -225,70 +223,67 @@ def test_what_thousandths_do_not_hold_is_kept(
 
 
 ZERO = Values((0,))
+PLAIN = Query("q")
 EMPTY_IS_ZERO = Query("q", empty_is_zero=True)
 NAN_IS_ZERO = Query("q", nan_is_zero=True)
 USE_PARTIAL = Query("q", use_partial=True)
-OLD = 301.0
+EVERY_WORD = Query("q", empty_is_zero=True, nan_is_zero=True, use_partial=True)
+NAN, INFINITE = series(math.nan, ingress="front"), series(math.inf)
+STALE, STALE_NAN = (series(sample, age=301.0, ingress="front") for sample in (5, math.nan))
 
 
-def worded(
-    metric: MetricSpec, query: Query, *found: Series, warnings: tuple[str, ...] = ()
-) -> Reading:
-    return reading(metric, *found, query=query, warnings=warnings)
-
-
-def kind(found: Reading) -> GapKind:
-    assert isinstance(found, Gap), found
-    return found.kind
+def assert_read(found: Reading, expected: Values | GapKind) -> None:
+    """Check the values of a reading, or the kind of its gap."""
+    assert (found.kind if isinstance(found, Gap) else found) == expected
 
 
 @pytest.mark.parametrize(
-    ("metric", "found"),
+    ("metric", "query", "found", "expected"),
     [
-        (QUEUE, ()),
-        (INGRESS, ()),
-        (ORDERS, (series(5, queue="mails"),)),
-        (INGRESS, (series(5, ingress="back"),)),
+        # No series of the metric is zero, whether the answer is empty or has series of others.
+        *(
+            (metric, query, found, expected)
+            for metric, found in (
+                (QUEUE, ()),
+                (INGRESS, ()),
+                (ORDERS, (series(5, queue="mails"),)),
+                (INGRESS, (series(5, ingress="back"),)),
+            )
+            for query, expected in ((EMPTY_IS_ZERO, ZERO), (PLAIN, GapKind.EMPTY))
+        ),
+        # No sample of a pod is invented.
+        (per_pod("1"), EMPTY_IS_ZERO, (), GapKind.EMPTY),
+        (cpu(utilization(50)), EMPTY_IS_ZERO, (), GapKind.EMPTY),
+        # NaN is zero series by series; an infinity is no number all the same.
+        (QUEUE, NAN_IS_ZERO, (NAN, series(5)), Values((0, 5_000))),
+        (INGRESS, NAN_IS_ZERO, (NAN,), ZERO),
+        (QUEUE, NAN_IS_ZERO, (INFINITE,), GapKind.NOT_A_NUMBER),
+        (QUEUE, EMPTY_IS_ZERO, (NAN,), GapKind.NOT_A_NUMBER),
+        # Series without a value may be left out, but not all of them.
+        (QUEUE, USE_PARTIAL, (NAN, STALE, series(6)), Values((6_000,))),
+        (QUEUE, USE_PARTIAL, (NAN, STALE), GapKind.STALE),
+        (QUEUE, EVERY_WORD, (STALE_NAN,), GapKind.STALE),
+        (INGRESS, EVERY_WORD, (STALE_NAN,), GapKind.STALE),
     ],
 )
-def test_no_series_of_the_metric_is_zero_where_the_query_says_so(
-    metric: MetricSpec, found: tuple[Series, ...]
+def test_missing_data_is_zero_only_where_the_query_says_so(
+    metric: MetricSpec, query: Query, found: tuple[Series, ...], expected: Values | GapKind
 ) -> None:
-    """Whether the answer is empty or has series of others; without the word it is missing."""
-    assert worded(metric, EMPTY_IS_ZERO, *found) == ZERO
-    assert kind(worded(metric, Query("q"), *found)) is GapKind.EMPTY
+    assert_read(reading(metric, *found, query=query), expected)
 
 
 @pytest.mark.parametrize("metric", [QUEUE, INGRESS])
-def test_only_a_whole_answer_can_be_empty(metric: MetricSpec) -> None:
-    """What a server warns of, did not answer or sampled long ago is missing, whatever the words."""
-    query = Query("q", empty_is_zero=True, nan_is_zero=True, use_partial=True)
-    assert kind(worded(metric, query, warnings=PARTIAL)) is GapKind.PARTIAL
-    failed = read(metric, query, QueryFailure("down"), "shop", (), BASE)
+def test_only_a_complete_answer_can_be_empty(metric: MetricSpec) -> None:
+    """An answer with a warning, and a query that failed, are missing data, whatever the words."""
+    assert_read(reading(metric, query=EVERY_WORD, warnings=PARTIAL), GapKind.PARTIAL)
+    failed = read(metric, EVERY_WORD, QueryFailure("down"), "shop", (), BASE)
     assert failed == Gap(GapKind.ERROR, "down")
-    stale = series(math.nan, age=OLD, ingress="front")
-    assert kind(worded(metric, query, stale)) is GapKind.STALE
 
 
-@pytest.mark.parametrize("metric", [per_pod("1"), cpu(utilization(50))])
-def test_no_sample_of_a_pod_is_invented(metric: MetricSpec) -> None:
-    """A per-pod metric without series is missing, whatever its query says."""
-    assert kind(worded(metric, EMPTY_IS_ZERO)) is GapKind.EMPTY
-
-
-def test_nan_is_zero_series_by_series_where_the_query_says_so() -> None:
-    """Also of a pod; an infinity is no number all the same."""
-    nan = series(math.nan, ingress="front")
-    assert worded(QUEUE, NAN_IS_ZERO, nan, series(5)) == Values((0, 5_000))
-    assert worded(INGRESS, NAN_IS_ZERO, nan) == ZERO
-    assert kind(worded(QUEUE, NAN_IS_ZERO, series(math.inf))) is GapKind.NOT_A_NUMBER
-    assert kind(worded(QUEUE, EMPTY_IS_ZERO, nan)) is GapKind.NOT_A_NUMBER
+def test_nan_of_a_pod_is_zero_where_the_query_says_so() -> None:
     found = (series(math.nan, namespace="shop", pod="p0"), series(7, namespace="shop", pod="p1"))
-    samples = instance(PodSamples, worded(per_pod("1"), NAN_IS_ZERO, *found))
-    assert {name: sample.milli for name, sample in samples.samples.items()} == {
-        "p0": 0,
-        "p1": 7_000,
-    }
+    samples = instance(PodSamples, reading(per_pod("1"), *found, query=NAN_IS_ZERO)).samples
+    assert {name: sample.milli for name, sample in samples.items()} == {"p0": 0, "p1": 7_000}
 
 
 @pytest.mark.parametrize(
@@ -301,63 +296,44 @@ def test_nan_is_zero_series_by_series_where_the_query_says_so() -> None:
 )
 def test_a_partial_reading_is_whole_if_the_query_says_so(metric: MetricSpec, only: Series) -> None:
     """Without gaps it may scale down (2.1); without the word it may not."""
-    for query, gaps in ((USE_PARTIAL, 0), (Query("q"), 1)):
-        found = worded(metric, query, only, warnings=PARTIAL)
+    for query, gaps in ((USE_PARTIAL, 0), (PLAIN, 1)):
+        found = reading(metric, only, query=query, warnings=PARTIAL)
         assert isinstance(found, Values | PodSamples)
         assert len(found.gaps) == gaps
 
 
-def test_series_without_a_value_may_be_left_out_where_the_query_says_so() -> None:
-    """Those of an External metric; one that has no others is missing as before."""
-    odd = series(math.nan), series(5, age=OLD)
-    assert worded(QUEUE, USE_PARTIAL, *odd, series(6)) == Values((6_000,))
-    assert kind(worded(QUEUE, USE_PARTIAL, *odd)) is GapKind.STALE
-
-
-def test_a_pod_of_which_a_container_is_missing_has_no_sample_whatever_the_word() -> None:
-    """Half of a pod's usage would be an invented sample."""
-    web_pod = pod("p0", requests=PodRequests((container("app"), container("proxy"))))
-    found = QueryResult([series(1, namespace="shop", pod="p0", container="app")])
-    result = read(cpu(utilization(50)), USE_PARTIAL, found, "shop", (web_pod,), BASE)
-    assert kind(result) is GapKind.PARTIAL
-
-
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("query", "answer", "expected"),
     [
-        ((), GapKind.EMPTY),
-        ((series(4), series(5, queue="a")), GapKind.AMBIGUOUS),
-        ((series(math.nan),), GapKind.NOT_A_NUMBER),
-        ((series(math.inf),), GapKind.NOT_A_NUMBER),
-        ((series(4, age=OLD),), GapKind.STALE),
+        (PLAIN, QueryResult(()), GapKind.EMPTY),
+        (PLAIN, QueryResult((series(4), series(5, queue="a"))), GapKind.AMBIGUOUS),
+        (PLAIN, QueryResult((NAN,)), GapKind.NOT_A_NUMBER),
+        (PLAIN, QueryResult((INFINITE,)), GapKind.NOT_A_NUMBER),
+        (PLAIN, QueryResult((STALE,)), GapKind.STALE),
+        (PLAIN, QueryResult((series(4.2),)), Values((4_200,))),
+        (PLAIN, QueryFailure("down"), GapKind.ERROR),
+        (EMPTY_IS_ZERO, QueryResult(()), ZERO),
+        (EMPTY_IS_ZERO, QueryResult((), PARTIAL), GapKind.PARTIAL),
+        (NAN_IS_ZERO, QueryResult((NAN,)), ZERO),
+        (USE_PARTIAL, QueryResult((series(4),), PARTIAL), Values((4_000,))),
     ],
 )
-def test_a_bound_is_one_value(found: tuple[Series, ...], expected: GapKind) -> None:
-    assert kind(read_bound(Query("q"), QueryResult(found), BASE)) is expected
-    assert read_bound(Query("q"), QueryResult((series(4.2),)), BASE) == Values((4_200,))
-    assert read_bound(Query("q"), QueryFailure("down"), BASE) == Gap(GapKind.ERROR, "down")
+def test_a_bound_is_one_value(
+    query: Query, answer: QueryResult | QueryFailure, expected: Values | GapKind
+) -> None:
+    """The words of its query have the same meaning and the same limits."""
+    assert_read(read_bound(query, answer, BASE), expected)
+    partial = instance(Values, read_bound(PLAIN, QueryResult((series(4),), PARTIAL), BASE))
+    assert partial.gaps
 
 
-def test_the_words_hold_for_a_bound_as_well() -> None:
-    """Empty, NaN and partial, with the same limits."""
-    assert read_bound(EMPTY_IS_ZERO, QueryResult(()), BASE) == ZERO
-    assert kind(read_bound(EMPTY_IS_ZERO, QueryResult((), PARTIAL), BASE)) is GapKind.PARTIAL
-    assert read_bound(NAN_IS_ZERO, QueryResult((series(math.nan),)), BASE) == ZERO
-    partial = QueryResult((series(4),), PARTIAL)
-    assert read_bound(USE_PARTIAL, partial, BASE) == Values((4_000,))
-    held = instance(Values, read_bound(Query("q"), partial, BASE))
-    assert held.gaps
-
-
-def test_a_reading_says_which_zeros_nobody_measured() -> None:
+def test_a_reading_has_the_number_of_zeros_that_were_not_measured() -> None:
     """That there was no series, and how many values were NaN: a stale NaN is no value."""
-    empty = instance(Values, worded(QUEUE, EMPTY_IS_ZERO))
-    assert empty.empty
-    nan, stale = series(math.nan), series(math.nan, age=OLD)
-    for metric, found in ((QUEUE, (nan, nan, series(5), stale)), (INGRESS, ())):
-        nan_series = series(math.nan, ingress="front")
-        read_now = instance(Values, worded(metric, NAN_IS_ZERO, *found or (nan_series,)))
-        assert read_now.nans == (2 if found else 1)
-        assert not read_now.empty
-    measured = instance(Values, worded(QUEUE, NAN_IS_ZERO, series(0)))
-    assert measured.nans == 0
+    for metric, query, found, nans in (
+        (QUEUE, EMPTY_IS_ZERO, (), 0),
+        (QUEUE, NAN_IS_ZERO, (NAN, NAN, series(5), STALE_NAN), 2),
+        (INGRESS, NAN_IS_ZERO, (NAN,), 1),
+        (QUEUE, NAN_IS_ZERO, (series(0),), 0),
+    ):
+        read_now = instance(Values, reading(metric, *found, query=query))
+        assert (read_now.nans, read_now.empty) == (nans, not found)

@@ -71,7 +71,7 @@ def synced(data: st.DataObject) -> SyncResult:
     return step.result
 
 
-def kept(entry: SyncResult) -> SyncResult:
+def stored(entry: SyncResult) -> SyncResult:
     return result_of(*texts_of(entry))
 
 
@@ -80,7 +80,7 @@ def kept(entry: SyncResult) -> SyncResult:
 def test_an_entry_is_read_back_as_it_was_and_decided_again_the_same(data: st.DataObject) -> None:
     """With every extension, hold and outcome of the write, and any odd reading."""
     entry = synced(data)
-    back = kept(entry)
+    back = stored(entry)
     assert back.rules == entry.rules
     assert back.inputs == entry.inputs
     assert back.write == entry.write
@@ -88,8 +88,7 @@ def test_an_entry_is_read_back_as_it_was_and_decided_again_the_same(data: st.Dat
     assert is_same(recompute(back), entry.decision)
 
 
-def test_every_outcome_of_a_write_is_among_those_that_are_tried() -> None:
-    """So that a new kind of outcome is not forgotten."""
+def test_entries_are_drawn_with_every_outcome_of_a_write() -> None:
     assert {type(item) for item in OUTCOMES} == set(get_args(WriteOutcome))
 
 
@@ -114,7 +113,7 @@ def test_infinities_and_nan_are_read_back(ratio: float) -> None:
     odd = replace(metric, outcome=replace(metric.outcome, ratio=ratio))
     decision = replace(decision, metrics=(odd,))
     inputs = Inputs(seen, History(), BASE, BASE)
-    back = kept(SyncResult(Target("shop", spec(QUEUE), ()), decision, given=inputs))
+    back = stored(SyncResult(Target("shop", spec(QUEUE), ()), decision, given=inputs))
     assert is_same(back.decision, decision)
     assert not is_same(recompute(back), decision)
 
@@ -123,7 +122,7 @@ DAMAGED = ["", "[]", "[1]", "{}", "[" * 100_000, "null", '{"decision":{"type":"s
 
 
 @pytest.mark.parametrize("body", DAMAGED)
-def test_what_is_no_entry_is_an_error_of_one_kind(body: str) -> None:
+def test_a_damaged_entry_is_unreadable(body: str) -> None:
     rules = dumps(Rules(Target("shop", spec(QUEUE), ()), Flags()))
     with pytest.raises(UnreadableError):
         result_of(rules, body)
@@ -145,21 +144,15 @@ def observed(
     data: st.DataObject, of: HorizontalPodAutoscalerSpec, extensions: Extensions, replicas: int
 ) -> Observation:
     """Draw what is read where the target has that count."""
-    drawn = data.draw(strategies.usual_observations(of, strategies.no_gaps | strategies.some_gaps))
+    drawn = data.draw(strategies.extended_observations(of, extensions))
     assert isinstance(drawn.scale, Scale)
     annotations = data.draw(st.sampled_from(ANNOTATIONS))
     status = max(replicas + drawn.scale.status_replicas - drawn.scale.spec_replicas, 0)
     scale = replace(
         drawn.scale, spec_replicas=replicas, status_replicas=status, annotations=annotations
     )
-    return replace(
-        drawn,
-        scale=scale,
-        windows=data.draw(strategies.open_windows(extensions)),
-        min_replicas_reading=data.draw(strategies.bound_readings),
-        max_replicas_reading=data.draw(strategies.bound_readings),
-        ranges=tuple(data.draw(st.sampled_from((0.0, 30.0))) for _ in of.metrics),
-    )
+    ranges = tuple(data.draw(st.sampled_from((0.0, 30.0))) for _ in of.metrics)
+    return replace(drawn, scale=scale, ranges=ranges)
 
 
 class Life:
@@ -169,9 +162,7 @@ class Life:
         self, of: HorizontalPodAutoscalerSpec, extensions: Extensions, *, restarts: bool
     ) -> None:
         self.history = History()
-        self._of = of
-        self._extensions = extensions
-        self._restarts = restarts
+        self._of, self._extensions, self._restarts = of, extensions, restarts
 
     def sync(self, seen: Observation, now: float, *, write_fails: bool) -> Decision:
         """Decide, and write; there may be a restart before, and one just before the write."""

@@ -17,31 +17,16 @@ from tests.core.builders import (
 from tests.core.timeline import Timeline
 
 
-def test_a_spike_and_its_decline_without_behavior() -> None:
-    """Up at once as far as doubling goes, and down when the window has forgotten the spike."""
-    line = Timeline(spec(QUEUE), replicas=1)
-    line.sync("0s", queue=10).want(1, limited="DesiredWithinRange", reason="")
-    line.sync("15s", queue=60).want(4, limited="ScaleUpLimit")
-    line.sync("30s", queue=60).want(6, limited="DesiredWithinRange")
-    line.sync("45s", queue=20).want(6, stabilized="ScaleDownStabilized").releases("5m30s")
-    line.sync("2m", queue=20).want(6).releases("5m30s")
-    line.sync("5m30s", queue=20).want(6, stabilized="ScaleDownStabilized")
-    line.sync("5m45s", queue=20).want(2, stabilized="ReadyForNewScale")
-    line.conditions(AbleToScale="SucceededRescale", ScalingLimited="DesiredWithinRange")
-    line.never_releases()
-
-
 def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
-    """Raw recommendations are remembered: up to 20 while the metric asks for 8, then for 6."""
+    """Raw recommendations are remembered: up to 20 while the metric asks for 8, then for 6.
+
+    With behavior the count stays where the metric no longer asks for more.
+    """
     line = Timeline(spec(QUEUE), replicas=4).sync("0s", queue=200)
     line.want(8, limited="ScaleUpLimit", reason="external metric queue(nil) above target")
     line.sync("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
     line.events("SuccessfulRescale").sync("30s", queue=60)
     line.want(20, limited="DesiredWithinRange", reason="All metrics below target")
-
-
-def test_with_behavior_a_capped_spike_stops_climbing() -> None:
-    """The same readings: the count stays where the metric no longer asks for more."""
     line = Timeline(spec(QUEUE, behavior=behavior()), replicas=4)
     line.sync("0s", queue=200).want(8, limited="ScaleUpLimit")
     line.sync("15.1s", queue=80).want(8, stabilized="ReadyForNewScale")
@@ -66,7 +51,7 @@ def test_a_blocked_sync_recommends_nothing() -> None:
     line.sync("0s", queue=60).want(6)
     line.sync("4m", queue=None).want(6, outcome="blocked")
     line.sync("4m15s", queue=10).want(6).releases("5m")
-    line.sync("5m", queue=10).want(1)
+    line.sync("5m", queue=10).want(1).never_releases()
 
 
 FOUR_A_MINUTE = behavior(up=rules(pods_policy(4, 60), window=0))
@@ -112,24 +97,23 @@ def test_a_long_absence_lets_nothing_go_down_before_one_window() -> None:
 # -- more is wanted than bounds and policies permit ------------------------------------------------
 
 
-def saturation(target: Timeline) -> Saturation | None:
-    return target.decision.saturation
-
-
 def test_saturation_is_how_much_is_missing_and_since_when() -> None:
     """At the maximum, or by a policy that permits too little; a fulfilled wish ends it."""
     target = Timeline(spec(QUEUE, maximum=5, behavior=FREE), replicas=5)
-    assert saturation(target.sync("0s", queue=50)) is None
-    assert saturation(target.sync("15s", queue=80)) == Saturation(3, BASE + 15.0, "TooManyReplicas")
-    assert saturation(target.sync("20s", queue=None)) is None, "what is not known has not ended"
-    assert saturation(target.sync("30s", queue=90)) == Saturation(4, BASE + 15.0, "TooManyReplicas")
-    assert saturation(target.sync("45s", queue=50)) is None
-    assert saturation(target.sync("1m", queue=90)) == Saturation(4, BASE + 60.0, "TooManyReplicas")
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
-    target = Timeline(spec(QUEUE, maximum=50, behavior=slow), replicas=5)
-    assert saturation(target.sync("0s", queue=90)) == Saturation(3, BASE, "ScaleUpLimit")
-    assert saturation(target.sync("15.1s", queue=90)) == Saturation(2, BASE, "ScaleUpLimit")
-    assert saturation(target.sync("30.2s", queue=10)) is None, "a limited scale-down lacks nothing"
+    limited = Timeline(spec(QUEUE, maximum=50, behavior=slow), replicas=5)
+    for line, time, queue, saturation in (
+        (target, "0s", 50, None),
+        (target, "15s", 80, Saturation(3, BASE + 15.0, "TooManyReplicas")),
+        (target, "20s", None, None),  # what is not known has not ended
+        (target, "30s", 90, Saturation(4, BASE + 15.0, "TooManyReplicas")),
+        (target, "45s", 50, None),
+        (target, "1m", 90, Saturation(4, BASE + 60.0, "TooManyReplicas")),
+        (limited, "0s", 90, Saturation(3, BASE, "ScaleUpLimit")),
+        (limited, "15.1s", 90, Saturation(2, BASE, "ScaleUpLimit")),
+        (limited, "30.2s", 10, None),  # a limited scale-down lacks nothing
+    ):
+        assert line.sync(time, queue=queue).decision.saturation == saturation
 
 
 # -- targets at zero: to it, back from it, and left alone there ------------------------------------

@@ -58,17 +58,17 @@ def seconds(text: str) -> float:
 
 
 @dataclass(slots=True)
-class _Told(SimulatedTarget):
-    """A simulated target whose readings a test tells; its pods have been ready for long."""
+class _TestTarget(SimulatedTarget):
+    """A simulated target with the readings of a test; its pods have been ready for long."""
 
-    readings: Mapping[str, float | None] = field(default_factory=dict)
+    readings: Mapping[str, float | Reading | None] = field(default_factory=dict)
     windows: tuple[OpenWindow, ...] = ()
     bounds: tuple[Values | Gap | None, Values | Gap | None] = (None, None)
     hold: HoldReading | None = None
     range_seconds: float | None = None
 
     def inputs(self, due: float, now: float) -> Inputs:
-        """Return what is decided from, as the test tells it."""
+        """Return what is decided from, with the readings of the test."""
         metrics = self.rules.target.spec.metrics
         ranges = None if self.range_seconds is None else (self.range_seconds,) * len(metrics)
         observation = replace(
@@ -88,6 +88,8 @@ class _Told(SimulatedTarget):
         given = self.readings[metric.name]
         if given is None:
             return Gap(GapKind.ERROR, f"no answer for {metric.name}")
+        if isinstance(given, Values | PodSamples | Gap):
+            return given
         if isinstance(metric, ExternalMetric | ObjectMetric):
             return Values((round(given * 1000),))
         # Every pod requests one cpu, so that 10 milli are one percent.
@@ -110,7 +112,7 @@ class Timeline:
         self._extensions = extensions
         self.flags = flags or Flags()
         workload = SimulatedWorkload("web", BASE, replicas)
-        self._target = _Told(self._rules(spec), workload, ())
+        self._target = _TestTarget(self._rules(spec), workload, ())
         self._step: Step | None = None
         self.decision: Decision
         """That of the last sync, after its write."""
@@ -191,7 +193,7 @@ class Timeline:
         self._target.bounds = (low, high)
         return self
 
-    def held(self, reading: HoldReading | None) -> Self:
+    def holds(self, reading: HoldReading | None) -> Self:
         """Let the query of a hold say this from now on; None for no such query."""
         self._target.hold = reading
         return self
@@ -221,7 +223,9 @@ class Timeline:
         self._target.history = History()
         return self
 
-    def sync(self, time: str, *, write_fails: str | None = None, **readings: float | None) -> Self:
+    def sync(
+        self, time: str, *, write_fails: str | None = None, **readings: float | Reading | None
+    ) -> Self:
         """Sync at a time with a reading by metric name: units, percent of cpu, None for no data."""
         now, target = BASE + seconds(time), self._target
         target.readings, target.write_fails = readings, write_fails or ""
@@ -251,8 +255,8 @@ class Timeline:
             None if limit is None else limit.reason,
             decision.outcome,
         )
-        for text, wanted in zip(found, (reason, stabilized, limited, outcome), strict=True):
-            assert wanted is None or text == wanted
+        for actual, wanted in zip(found, (reason, stabilized, limited, outcome), strict=True):
+            assert wanted is None or actual == wanted
         return self
 
     def conditions(self, **reasons: str | None) -> Self:

@@ -354,13 +354,13 @@ def held(reading: HoldReading) -> Timeline:
         .over(60.0)
         .sync("0s", queue=50)
         .sync("5m", queue=50)
-        .held(reading)
+        .holds(reading)
     )
 
 
 def released() -> Timeline:
     """Return it as the query holds it no longer."""
-    return held(HELD).sync("6m", queue=50).held(HoldReading())
+    return held(HELD).sync("6m", queue=50).holds(HoldReading())
 
 
 FIRST_AFTER = "no scale-down in the first sync after holdScaleDownQuery ended"

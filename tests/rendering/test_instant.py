@@ -337,13 +337,13 @@ TIMELINES = {
     "maximum": target(spec(QUEUE, maximum=10)).sync("0s", jobs=60),
     "maximum far away": target(spec(QUEUE, maximum=10)).sync("0s", jobs=500),
     "unknown bound": target().asked_bounds(least=float("nan")).sync("0s", jobs=20),
-    "hold": target().held(HOLDS).sync("0s", jobs=25),
+    "hold": target().holds(HOLDS).sync("0s", jobs=25),
     "past hold": target()
     .over(60.0)
     .sync("0s", jobs=40)
-    .held(HOLDS)
+    .holds(HOLDS)
     .sync("5m", jobs=40)
-    .held(HoldReading())
+    .holds(HoldReading())
     .sync("6m", jobs=40)
     .sync("6m15s", jobs=25),
     "failure": target(BOTH).sync("0s", jobs=25, mails=None),
