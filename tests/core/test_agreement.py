@@ -110,7 +110,7 @@ def pods_each_period(number: int) -> HorizontalPodAutoscalerSpec:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(2, 1), (4, 1), (1, 4), (1, 2)])
-def test_the_count_of_another_step_is_no_agreement(ours: int, theirs: int) -> None:
+def test_a_count_that_the_hpa_passes_is_not_agreement(ours: int, theirs: int) -> None:
     """While the HPA moves step by step it comes to each count of ours, or the other way round."""
     load = steps(300, 30, 300)
     same = HpaBeside(pods_each_period(theirs), load).play(2400)
@@ -153,10 +153,9 @@ OTHER_RULES = {
         ),
     ],
 )
-def test_a_field_with_another_value_is_named(
+def test_a_field_with_another_value_is_reported_with_both_values(
     field: str, here: str, there: str, theirs: HorizontalPodAutoscalerSpec
 ) -> None:
-    """It, with both values, and nothing else."""
     beside = HpaBeside(QUICK, plateaus(), theirs=theirs).play(2400)
     assert max(stretch.end - stretch.begin for stretch in whole(beside)) > 15
     fields = {text for each in whole(beside) for text in each.fields}
@@ -164,7 +163,7 @@ def test_a_field_with_another_value_is_named(
 
 
 def test_a_behavior_that_is_not_set_has_the_usual_rules() -> None:
-    """What the API server fills in is a difference of its own only where nothing else is one."""
+    """A difference in the defaults is reported only if nothing else differs."""
     usual = behavior(up=UP, down=rules(percent_policy(100, 15), window=None))
     for other, expected in (
         (usual, ("behavior", "not set", "set, as usual")),
@@ -175,8 +174,7 @@ def test_a_behavior_that_is_not_set_has_the_usual_rules() -> None:
         assert (field.path, field.before, field.after) == expected
 
 
-def test_a_metric_that_only_one_has_is_named() -> None:
-    """By its type and its name."""
+def test_a_metric_on_one_side_only_is_reported_by_type_and_name() -> None:
     both = replace(QUICK, metrics=(QUEUE, cpu(utilization(50))))
 
     def load(now: float, replicas: int) -> Mapping[str, float | None]:
@@ -188,16 +186,14 @@ def test_a_metric_that_only_one_has_is_named() -> None:
     assert (field.path, field.before, field.after) == ("metrics[1]", None, "Resource cpu")
 
 
-def test_what_only_targets_here_have_is_named() -> None:
-    """The HPA goes on while ours is paused at a count."""
+def test_a_pause_is_reported_as_a_difference() -> None:
     paused = Extensions(pause=Pause(replicas=7))
     beside = HpaBeside(QUICK, plateaus(), extensions=paused).play(1800)
     assert {field.path for each in whole(beside) for field in each.fields} == {"paused"}
     assert {stretch.ours for stretch in whole(beside)} == {7}
 
 
-def test_other_readings_are_named_with_both_values() -> None:
-    """The HPA reads a third less."""
+def test_a_different_reading_is_reported_with_both_values() -> None:
     beside = HpaBeside(QUICK, lambda *_: {"queue": 150}, their_load=lambda *_: {"queue": 100})
     beside.play(600)
     (reading,) = whole(beside)[-1].readings
@@ -205,7 +201,7 @@ def test_other_readings_are_named_with_both_values() -> None:
     assert beside.share(A.DIFFERENT) > 0.9
 
 
-def test_a_reading_that_ours_had_within_one_period_is_no_other_one() -> None:
+def test_a_reading_of_ours_within_one_period_is_not_different() -> None:
     """Both want different counts by their configuration, and read a moving load."""
     theirs = replace(QUICK, max_replicas=5)
     beside = HpaBeside(QUICK, lambda now, _: {"queue": 100 + now / 20}, theirs=theirs).play(1800)
@@ -230,8 +226,6 @@ def assert_not_compared(stretches: list[AgreementInterval], *parts: str) -> None
 def test_without_a_value_on_one_side_nothing_is_compared(
     parts: tuple[str, ...], *, here: bool
 ) -> None:
-    """Though the counts may be equal meanwhile: one of both decides nothing."""
-
     def failing(now: float, replicas: int) -> Mapping[str, float | None]:
         return {"queue": None} if 300 < now < 900 else plateaus()(now, replicas)
 
@@ -242,7 +236,6 @@ def test_without_a_value_on_one_side_nothing_is_compared(
 
 
 def test_without_one_of_several_values_nothing_is_compared() -> None:
-    """The HPA may go up then, and never down."""
     both = replace(QUICK, metrics=(QUEUE, external(average("5"), name="delay")))
 
     def theirs(now: float, replicas: int) -> Mapping[str, float | None]:
@@ -255,8 +248,7 @@ def test_without_one_of_several_values_nothing_is_compared() -> None:
     assert_not_compared(beside.stretches[-1:], "there", "delay")
 
 
-def test_at_zero_beside_a_disabled_hpa_nothing_is_compared() -> None:
-    """Both stay at 0, and neither decides."""
+def test_at_zero_with_a_disabled_hpa_nothing_is_compared() -> None:
     beside = HpaBeside(QUICK, plateaus(), replicas=0).play(600)
     assert {stretch.kind for stretch in beside.stretches} == {A.NOT_COMPARED}
     assert_not_compared(beside.stretches[-1:], "0 replicas")
@@ -274,8 +266,7 @@ def test_the_first_window_is_not_compared(of: HorizontalPodAutoscalerSpec, secon
     assert beside.share(A.EQUAL, A.WITHIN_PERIOD) == 1
 
 
-def test_a_time_without_syncs_is_not_compared() -> None:
-    """More than three periods: the process stood still, and begins with a window again."""
+def test_more_than_three_periods_without_syncs_are_not_compared() -> None:
     beside = HpaBeside(QUICK, plateaus()).play(300)
     beside.sides[1].at += 300
     beside.play(900)
@@ -311,8 +302,7 @@ def test_without_a_decision_of_an_hpa_nothing_is_compared(hpa: Hpa | None, part:
 # -- the course of it ----------------------------------------------------------------------------
 
 
-def test_a_clock_that_is_set_back_begins_anew() -> None:
-    """What was noted before is of another time."""
+def test_a_clock_that_is_set_back_restarts_the_comparison() -> None:
     state, _ = played(shadow(), 100, 115, 130, hpa=None)
     assert state.add(shadow().sync("20s", queue=30.0).result) == []
     state.add(shadow().sync("60s", queue=30.0).result)
@@ -320,8 +310,7 @@ def test_a_clock_that_is_set_back_begins_anew() -> None:
     assert found.begin == BASE + 20
 
 
-def test_stretches_follow_each_other_up_to_one_period_before_the_end() -> None:
-    """All time is of some kind, once."""
+def test_intervals_have_no_gaps_up_to_one_period_before_the_end() -> None:
     beside = HpaBeside(QUICK, plateaus(), their_flags=Flags(tolerance=0.5)).play(1200)
     found = [*beside.stretches, *beside.state.rest()]
     assert all(stretch.end == other.begin for stretch, other in pairwise(found))

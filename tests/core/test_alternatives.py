@@ -81,8 +81,7 @@ def loaded(was: PodSamples, parts: int) -> PodSamples:
 
 @modest
 @given(entries)
-def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: SyncResult) -> None:
-    """Whatever else the target has."""
+def test_the_named_value_changes_the_count_and_one_unit_nearer_does_not(entry: SyncResult) -> None:
     before = entry.decision
     for element in alternatives_of(entry):
         if not isinstance(element, OtherValue):
@@ -108,7 +107,7 @@ def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: S
 
 @modest
 @given(entries)
-def test_with_the_named_bound_it_is_as_said_and_with_one_replica_less_of_it_it_is_not(
+def test_the_named_bound_changes_the_count_and_one_replica_less_does_not(
     entry: SyncResult,
 ) -> None:
     seen = entry.inputs.observation
@@ -141,7 +140,7 @@ def bounded(entry: SyncResult, which: str, replicas: int) -> int:
 
 @modest
 @given(entries)
-def test_what_makes_no_difference_is_not_named(entry: SyncResult) -> None:
+def test_an_input_that_makes_no_difference_is_not_named(entry: SyncResult) -> None:
     """And a target that is as its metrics ask has nothing to leave out."""
     found = [element for element in alternatives_of(entry) if not isinstance(element, OtherValue)]
     assert all(text.desired != entry.decision.desired for text in found)
@@ -203,7 +202,7 @@ def test_the_nearest_values_respect_the_tolerance() -> None:
     assert values(of_last(timeline)) == [(45_000, 9, 9), (35_000, 7, 7)]
 
 
-def test_a_value_that_is_not_whole_has_its_neighbours_in_thousandths() -> None:
+def test_the_neighbours_of_a_fraction_are_in_thousandths() -> None:
     """10.001 messages need a third replica."""
     timeline = target().by_hand(1).sync("0s", queue=9.5)
     assert values(of_last(timeline)) == [(10_001, 3, 3), (5_500, 1, 1)]
@@ -215,7 +214,7 @@ def test_the_load_of_pods_is_changed_in_all_of_them() -> None:
     assert values(entry) == [(1125, 9, 9), (-1126, 7, 7)]
 
 
-def test_a_load_of_nothing_is_the_least() -> None:
+def test_no_alternative_is_a_load_below_zero() -> None:
     """One pod is too many only where there is nothing to do, and minReplicas is 1 then too."""
     timeline = target(per_pod("20")).by_hand(2).sync("0s", rps=1)
     assert all(number >= -PARTS for number, _, _ in values(of_last(timeline)))
@@ -223,14 +222,12 @@ def test_a_load_of_nothing_is_the_least() -> None:
     assert [number for number, _, _ in values(of_last(timeline))] == [1001]
 
 
-def test_where_another_metric_decides_only_what_moves_the_target_is_named() -> None:
-    """Not that the metric would have asked for another count, from which nothing follows."""
+def test_only_a_value_that_moves_the_target_is_named() -> None:
     entry = of_last(target(QUEUE, MAILS).sync("0s", queue=40, mails=20))
     assert values(entry) == [(45_000, 9, 9), (35_000, 7, 7), (45_000, 9, 9)]
 
 
-def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However far the value is: 64 decisions at most for each, and there are two."""
+def test_a_search_takes_at_most_64_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = of_last(target(external(average("9G"))).sync("0s", queue=0))
     calls: list[int] = []
 
@@ -243,8 +240,8 @@ def test_a_search_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) < 128
 
 
-def test_of_many_metrics_the_largest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No further search begins after so many samples."""
+def test_the_largest_of_many_metrics_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No further search begins after the limit of computed samples."""
     entry = of_last(target(QUEUE, MAILS).sync("0s", queue=20, mails=40))
     every = [element.index for element in alternatives_of(entry) if isinstance(element, OtherValue)]
     assert every == [1, 1, 0]
@@ -254,8 +251,7 @@ def test_of_many_metrics_the_largest_come_first(monkeypatch: pytest.MonkeyPatch)
     ] == [1]
 
 
-def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
-    """Which is left out with it."""
+def test_the_count_after_a_hole_in_the_recommendations_is_an_alternative() -> None:
     entry = of_last(Timeline(spec(QUEUE), replicas=8).sync("0s", queue=40).sync("10m", queue=10))
     assert entry.decision.desired == 2
     inputs = replace(entry.inputs, history=replace(entry.inputs.history, unobserved=True))
@@ -280,20 +276,18 @@ def test_a_target_after_an_absence_is_not_taken_for_idle() -> None:
     assert without(timeline.sync("4m", queue=0)) == {"the earlier recommendations": 1}
 
 
-def test_a_gap_in_the_readings() -> None:
+def test_a_gap_in_the_readings_is_an_alternative() -> None:
     timeline = target().over(60).sync("0s", queue=40).sync("2m", queue=40).sync("5m", queue=40)
     timeline.sync("5m15s", queue=None).sync("6m15s", queue=20)
     assert_only_without(without(timeline), 4, "gap")
 
 
-def test_the_policies_of_the_hpa_without_a_behavior() -> None:
-    """Without a behavior a step is at most a doubling."""
+def test_the_doubling_without_a_behavior_is_an_alternative() -> None:
     timeline = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=100)
     assert without(timeline) == {"the scaling policies": 20}
 
 
-def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
-    """It counts as all that the policies permit."""
+def test_writes_of_other_instances_count_as_all_that_the_policies_permit() -> None:
     limited = behavior(up=rules(pods_policy(1, 60), window=0))
     entry = of_last(Timeline(spec(QUEUE, behavior=limited), replicas=8).sync("0s", queue=100))
     inputs = replace(entry.inputs, history=replace(entry.inputs.history, unseen=BASE - 0.5))
@@ -303,14 +297,14 @@ def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
     assert dict(_without(entry)) == {"the scaling policies": 20}
 
 
-def test_of_a_limit_to_what_a_recommendation_asks_for_only_that_is_named() -> None:
+def test_a_recommendation_that_a_limit_cuts_is_named_alone() -> None:
     """Without a behavior an earlier recommendation lifts a count, which a step then limits."""
     timeline = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=500).sync("15s", queue=50)
     assert timeline.decision.desired == 32
     assert_only_without(without(timeline), 10, "recommendation", "100", "00:00:00Z")
 
 
-def test_bounds() -> None:
+def test_a_bound_that_holds_is_an_alternative() -> None:
     assert without(target(maximum=10).sync("0s", queue=60)) == {"maxReplicas": 12}
     assert without(target(maximum=6).sync("0s", queue=35)) == {"maxReplicas": 7}
     assert without(target(minimum=6).sync("0s", queue=20)) == {"minReplicas": 4}
@@ -318,14 +312,14 @@ def test_bounds() -> None:
     assert without(target(cpu(utilization(80)), minimum=2).sync("0s", cpu=0)) == {"minReplicas": 1}
 
 
-def test_the_bound_of_a_schedule() -> None:
+def test_the_bound_of_a_schedule_is_an_alternative() -> None:
     window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
     timeline = target(extensions=Extensions(schedules=(NIGHT,))).opened(window)
     assert without(timeline.by_hand(3).sync("0s", queue=60)) == {"maxReplicas": 12}
     assert without(timeline.sync("15s", queue=5)) == {"minReplicas": 1}
 
 
-def test_a_minimum_that_would_switch_it_off_is_not_named() -> None:
+def test_a_minimum_that_would_switch_the_target_off_is_not_named() -> None:
     """With one of 1 a target at zero stays there; with none it goes to 1."""
     window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
     timeline = target(minimum=0, extensions=Extensions(schedules=(NIGHT,))).opened(window)
@@ -333,15 +327,14 @@ def test_a_minimum_that_would_switch_it_off_is_not_named() -> None:
     assert found[0] == OtherBound("minReplicas", replicas=0, desired=1)
 
 
-def test_a_metric_that_fails_beside_one_with_an_activation() -> None:
+def test_a_failed_metric_is_an_alternative_beside_an_inactive_one() -> None:
     """The other one keeps its own activation: 100 messages, of which it has 20."""
     idle = Extensions(idle=Idle(after=0.0), activations=(0, 100_000))
     timeline = target(QUEUE, MAILS, extensions=idle).sync("0s", queue=None, mails=20)
     assert_only_without(without(timeline), 0, "failed", "queue")
 
 
-def test_the_breaker_holds_whatever_else_is_different() -> None:
-    """A lower value still goes down nowhere, and neither does another minimum."""
+def test_no_lower_value_or_minimum_overrules_the_breaker() -> None:
     entry = of_last(target(minimum=6).sync("0s", queue=20))
     inputs = entry.inputs
     held, _ = held_back(entry.decision, inputs.history, inputs.history, "", BASE + 600)
@@ -350,14 +343,13 @@ def test_the_breaker_holds_whatever_else_is_different() -> None:
     assert [desired for _, _, desired in values(entry)] == [9]
 
 
-def test_an_entry_that_is_decided_otherwise_now_has_none() -> None:
-    """It may be that of another version: nothing that is said of it would be sure."""
+def test_an_entry_of_another_version_has_no_alternatives() -> None:
     entry = of_last(target().sync("0s", queue=60))
     assert list(alternatives_of(replace(entry, decision=replace(entry.decision, desired=11)))) == []
     assert list(alternatives_of(entry)) != []
 
 
-def test_what_a_value_was_exactly_is_no_part_of_another_one() -> None:
+def test_an_alternative_value_has_no_exact_total() -> None:
     """A queue that read a little below 0 would have woken its target at 1."""
     extensions = Extensions(idle=Idle(after=60.0))
     of = Target("shop", spec(QUEUE), (), extensions=extensions)

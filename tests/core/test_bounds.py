@@ -117,14 +117,14 @@ SEVEN, LATE = KnownBound(7, BASE - 300.0), KnownBound(7, BASE - 301.0)
         ((partly(5), partly(4)), (KnownBound(4, BASE), KnownBound(3, BASE)), 5, 5, False),
     ],
 )
-def test_the_queries_of_bounds(
+def test_a_query_of_a_bound_is_rounded_up_within_the_targets_bounds(
     asked: tuple[Values | Gap | None, Values | Gap | None],
     known: tuple[KnownBound | None, KnownBound | None],
     low: int,
     high: int,
     hold: bool,
 ) -> None:
-    """Rounded up, within the target's bounds; the last value counts for five minutes."""
+    """The last value counts for five minutes."""
     history = ExtensionHistory(known_min=known[0], known_max=known[1])
     readings = {"min_replicas_reading": asked[0], "max_replicas_reading": asked[1]}
     bounds, after = in_force(history, **readings)
@@ -139,7 +139,6 @@ def test_the_queries_of_bounds(
 
 
 def test_a_query_moves_a_bound_within_the_open_windows() -> None:
-    """The window's bounds take the place of the target's own."""
     twelve = Values((12_000,))
     bounds = bounds_of(windows=(window("a", 5, 20),), min_replicas_reading=twelve)
     assert (bounds.minimum, bounds.maximum.replicas) == (Bound(12, "minReplicasQuery"), 20)
@@ -148,8 +147,7 @@ def test_a_query_moves_a_bound_within_the_open_windows() -> None:
     assert (bounds.minimum.replicas, bounds.maximum.replicas) == (8, 8)
 
 
-def test_a_window_that_opens_and_closes() -> None:
-    """To its minimum at once, past the policies, and back by the metrics."""
+def test_a_window_goes_to_its_minimum_at_once_and_back_by_the_metrics() -> None:
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
     line.sync("0s", queue=10).want(1).opened(window("a", 5))
@@ -168,7 +166,6 @@ def test_a_window_raises_a_target_that_may_be_at_zero() -> None:
 
 
 def test_a_query_leaves_a_gradual_bound_gradual() -> None:
-    """Where it asks for no more than that."""
     slow = behavior(up=rules(pods_policy(2)))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
     line.opened(window("ramp", 10, gradual=True)).asked_bounds(least=3)

@@ -24,7 +24,7 @@ def scale_down(history: History | None = None, window: int = 0) -> tuple[Decisio
     return decide(target, Flags(), seen, history or History(), BASE)
 
 
-def test_a_held_target_stays_and_says_why() -> None:
+def test_a_held_target_stays_and_has_the_condition_of_the_breaker() -> None:
     """It is no failure: what metrics ask for and every stage stay in the record."""
     decision, history = scale_down(History(recommendations=()))
     assert goes_down(decision)
@@ -40,15 +40,14 @@ def test_a_held_target_stays_and_says_why() -> None:
     )
 
 
-def test_a_hold_is_as_old_as_it_is() -> None:
-    """Its condition does not begin anew at each sync."""
+def test_the_condition_of_a_hold_keeps_its_first_time() -> None:
     _, first = held_back(*scale_down(History(recommendations=())), History(), "", BASE + 600)
     held, _ = held_back(*scale_down(first), shifted(first, -15.0), "", BASE + 600)
     (limited,) = (condition for condition in held.conditions if condition.type == "ScalingLimited")
     assert limited.last_transition == BASE - 15.0
 
 
-def test_a_held_target_remembers_as_if_nothing_was_to_be_written() -> None:
+def test_a_held_target_records_no_write() -> None:
     """The recommendation stays recorded; there is no scale event, no pending write, no zero."""
     decision, history = scale_down(History(recommendations=()))
     _, after = held_back(decision, history, History(), "", BASE + 600)
@@ -61,8 +60,7 @@ def test_a_held_target_remembers_as_if_nothing_was_to_be_written() -> None:
     )
 
 
-def test_who_is_held_by_its_window_does_not_go_down() -> None:
-    """Stabilization comes before the breaker."""
+def test_a_stabilized_target_does_not_go_down() -> None:
     decision, _ = scale_down(window=300)
     assert known(decision.combination).after == 2
     assert not goes_down(decision)

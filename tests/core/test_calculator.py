@@ -157,7 +157,6 @@ def test_the_total_at_zero_status_replicas_is_exact() -> None:
 
 
 def test_pods_do_not_multiply_at_zero() -> None:
-    """Those that are left from before are on their way out."""
     result = proposed(external(value("10")), values(20), context(0, of=pods(3)))
     assert (result.proposal, result.rule) == (2, Formula.FROM_ZERO)
 

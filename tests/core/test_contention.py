@@ -56,7 +56,6 @@ def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
 
 
 def test_a_hold_is_not_reported_if_nothing_would_change() -> None:
-    """While the metrics agree with the count as it stands there is nothing to hold."""
     line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for time in ("15s", "30s", "45s"):
         line.by_hand(2).sync(time, queue=40)
@@ -78,7 +77,6 @@ def test_only_a_change_against_our_own_is_a_reversal() -> None:
 
 
 def test_the_flag_0_turns_the_hold_off() -> None:
-    """With 0 for the flag others may reverse for ever, as with the HPA."""
     line = Timeline(SPEC, replicas=2, flags=Flags(hold_after_reversals=0)).sync("0s", queue=40)
     for time in ("15s", "30s", "45s", "60s"):
         line.by_hand(2).sync(time, queue=40).want(4, outcome="ok")
@@ -164,7 +162,6 @@ def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int,
 
 
 def test_a_standby_knows_a_change_that_it_saw() -> None:
-    """A standby that saw the only change knows it, and what else is permitted is done."""
     world = TwoWriters(fast(10))
     world.pass_time(60)
     world.load = 10
@@ -177,7 +174,7 @@ def test_a_standby_knows_a_change_that_it_saw() -> None:
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_only_a_leader_without_memory_waits_after_a_takeover(remembers: bool) -> None:
-    """A leader that remembers goes on at once, one without memory after one period of a policy."""
+    """It waits for one period of a policy."""
     world = TwoWriters(fast(10))
     world.pass_time(60)
     world.instances[1].runs = False
@@ -190,7 +187,7 @@ def test_only_a_leader_without_memory_waits_after_a_takeover(remembers: bool) ->
     assert world.replicas == 12
 
 
-def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:
+def test_a_recreated_object_is_not_a_known_one() -> None:
     """Its generations begin again: what happened between is not known."""
     world = TwoWriters(SLOW)
     world.pass_time(10)
@@ -331,7 +328,7 @@ _COURSES = st.lists(st.tuples(_STEPS, st.sampled_from([0, 5, 5, 10, 40])), max_s
 def test_no_course_of_events_breaks_a_rate(
     of: Behavior, course: list[tuple[Step, int]], election: bool, blind: frozenset[str]
 ) -> None:
-    """Who knows all that landed would permit every write, and none of ours is another's."""
+    """With all landed writes known, the policies permit every write; none of ours is another's."""
     world = TwoWriters(of, election=election, blind=blind)
     for step, wait in course:
         step(world)

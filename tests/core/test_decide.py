@@ -134,7 +134,7 @@ def test_without_pods_that_are_surely_its_own_nothing_is_decided(
         assert ("shop/Deployment/a, shop/Job/b" in message, "'app=web'" in message) == (True, True)
 
 
-def test_the_stages_tell_the_way() -> None:
+def test_the_stages_have_each_count_and_reason() -> None:
     history = History(recommendations=(Recommendation(60, BASE - 15),))
     decision, _ = decided(spec(QUEUE, maximum=9), observe(8, values(20)), history)
     assert [
@@ -147,7 +147,9 @@ def test_the_stages_tell_the_way() -> None:
 
 
 @pytest.mark.parametrize(("ago", "until"), [(30, 30), (1, 59), (None, 285)])
-def test_releases_at_is_the_earlier_of_two(ago: float | None, until: float) -> None:
+def test_releases_at_is_the_earlier_of_stabilization_and_limit(
+    ago: float | None, until: float
+) -> None:
     """Stabilization holds for 285 s more; a scale-down a while ago leaves its minute sooner."""
     held = behavior(down=rules(percent_policy(10, 60), window=300))
     history = History(
@@ -160,7 +162,7 @@ def test_releases_at_is_the_earlier_of_two(ago: float | None, until: float) -> N
     assert decision.releases_at == BASE + until
 
 
-def test_readings_must_be_those_of_the_metrics() -> None:
+def test_each_metric_needs_a_reading() -> None:
     with pytest.raises(ValueError, match="zip"):
         decided(spec(QUEUE, MAILS), observe(1, values(10)))
 
@@ -193,7 +195,7 @@ def test_negative_proposals_become_zero(first: int, second: int, after: int) -> 
         (values(10), 0, Outcome.PARTIAL, 1),
     ],
 )
-def test_a_failed_metric_beside_another(
+def test_a_failed_metric_forbids_scaling_down(
     reading: Reading, current: int, outcome: Outcome, desired: int
 ) -> None:
     """Partial failures (semantics 1.3.2)."""
@@ -310,8 +312,8 @@ def test_each_direction_may_have_its_own_tolerance(
         (of_object(average("1")), False),
     ],
 )
-def test_the_need_for_pods(metric: MetricSpec, needed: bool) -> None:
-    """Averages of External and Object metrics look at no pod; one metric that does is enough."""
+def test_a_spec_needs_pods_if_one_metric_does(metric: MetricSpec, needed: bool) -> None:
+    """Averages of External and Object metrics read no pods."""
     assert needs_pods(spec(metric)) is needed
     assert needs_pods(spec(QUEUE, metric)) is needed
 
@@ -324,8 +326,7 @@ def test_the_need_for_pods(metric: MetricSpec, needed: bool) -> None:
         ("example.com/v1beta1", "example.com", "shop/Thing.example.com/one"),
     ],
 )
-def test_group_and_key(api_version: str, group: str, key: str) -> None:
-    """The core group has no name; a target's key shows its group where it is not usual."""
+def test_a_key_has_the_group_unless_it_is_usual(api_version: str, group: str, key: str) -> None:
     ref = ScaleTargetRef(api_version, "Thing", "one")
     assert ref.group == group
     assert Target("shop", replace(spec(QUEUE), scale_target_ref=ref), (Query("q"),)).key == key

@@ -171,7 +171,7 @@ def test_scaling_up_stays_free() -> None:
     assert line.count_after(values(100)) == 29
 
 
-def test_an_instant_selector_needs_no_more_than_a_good_reading() -> None:
+def test_an_instant_selector_counts_at_its_first_good_reading() -> None:
     """A gauge is as good as ever at once; only what the window has forgotten holds it.
 
     Whether failed metrics blocked each decision, or the scale could not be read either.
@@ -198,7 +198,7 @@ def test_a_gap_matters_from_a_tenth_on(range_seconds: float, syncs: int, matters
     assert line.replicas == (15 if matters else 4)
 
 
-def test_gaps_that_do_not_matter_may_do_so_together() -> None:
+def test_small_gaps_matter_together() -> None:
     """One failed query is a tenth of five minutes, two within them are more."""
     line = steady(short(0), 300.0).run(15, LOST).run(60, values(150)).run(15, LOST)
     assert line.count_after(values(40)) == 15
@@ -243,7 +243,7 @@ def test_a_restart_during(during: str) -> None:
     line.assert_goes_down(values(40))
 
 
-def test_who_did_not_look_knows_nothing_of_gaps() -> None:
+def test_a_process_without_memory_or_after_an_absence_waits_for_a_refill() -> None:
     """A process without a memory, or one that was away: any reading may have just returned."""
     for history in (
         History(),
@@ -254,8 +254,7 @@ def test_who_did_not_look_knows_nothing_of_gaps() -> None:
         line.assert_refills(values(40))
 
 
-def test_a_gap_is_followed_while_the_scale_cannot_be_read() -> None:
-    """Both servers away at the same time: the first decision knows of it."""
+def test_a_gap_is_recorded_while_the_scale_is_unreadable() -> None:
     line = steady(short(0)).run(90, LOST, api=False)
     line.assert_refills(values(40))
 
@@ -396,8 +395,7 @@ def windows(up: int, down: int) -> HorizontalPodAutoscalerSpec:
     return spec(QUEUE, maximum=60, behavior=rates)
 
 
-def test_what_was_asked_for_during_a_refill_counts_for_scaling_down_alone() -> None:
-    """The HPA remembers it too, and would go no lower; it has nothing to do with scaling up."""
+def test_recommendations_of_a_refill_count_for_scaling_down_only() -> None:
     line = Line(windows(300, 300)).run(900, values(150)).run(270, LOST)
     line.run(HELD, values(80))
     line.run(30, values(20))
@@ -439,7 +437,7 @@ def test_incomplete_readings_beyond_the_window_take_nothing_down(starts_again: b
     assert (line.replicas, line.now - PERIOD) == (2, returned + 300.0)
 
 
-def test_other_kinds_of_failures_in_turn_leave_a_hole_too() -> None:
+def test_alternating_kinds_of_failures_leave_a_hole_too() -> None:
     """No decision for longer than the window, and no metric or kind fails for as long."""
     line = Line(short(300), range_seconds=0.0).run(900, values(150))
     line.run(180, LOST).run(180, part(20)).run(300, values(20))
@@ -452,7 +450,7 @@ def test_other_kinds_of_failures_in_turn_leave_a_hole_too() -> None:
     assert line.count_after(values(20), values(20)) == 2
 
 
-def test_of_what_is_proven_while_incomplete_readings_block_the_most_is_remembered() -> None:
+def test_the_largest_proven_count_of_blocked_syncs_is_remembered() -> None:
     """Of metrics that are whole too; a failure that proves nothing is remembered as nothing."""
     both = spec(QUEUE, MAILS, behavior=short(300).behavior)
     line = Line(both, range_seconds=0.0).run(PERIOD, values(150), values(20))
@@ -573,12 +571,14 @@ def test_one_name_on_two_servers_has_two_streaks_of_failures() -> None:
         (TWO, Query("q")),
     ],
 )
-def test_what_is_asked_tells_metrics_apart(other: MetricSpec, query: Query) -> None:
+def test_metrics_with_different_queries_have_different_keys(
+    other: MetricSpec, query: Query
+) -> None:
     """Server, query, how it is read, selector, object and type."""
     assert metric_key(other, query) != metric_key(QUEUE, Query("q"))
 
 
-def test_names_and_targets_are_no_part_of_a_key() -> None:
+def test_names_and_targets_are_not_part_of_a_key() -> None:
     """A metric may be renamed; two of its targets are one reading."""
     key = metric_key(QUEUE, Query("q"))
     assert metric_key(external(average("20"), "renamed"), Query("q")) == key
@@ -588,7 +588,7 @@ def test_a_key_is_short_however_long_the_query_is() -> None:
     assert len(metric_key(QUEUE, Query("sum(x) + " * 100_000))) == 16
 
 
-def test_a_gap_that_went_by_no_key_is_of_any_metric() -> None:
+def test_a_gap_without_a_key_applies_to_any_metric() -> None:
     """Which it was is not known; no fallback comes early."""
     gap, streak = ReadingGap(NAME, since=BASE - 60.0), FailureStreak(NAME, 5)
     before = History((), gaps=(gap,), extended=ExtensionHistory(failures=(streak,)))

@@ -46,7 +46,7 @@ def history_at(time: float) -> History:
     )
 
 
-def test_every_instant_moves_and_nothing_else() -> None:
+def test_only_instants_move_with_the_clock() -> None:
     """By the same seconds; a loss lasts as long as before."""
     assert shifted(history_at(1000.0), 60.5) == history_at(1060.5)
     assert [
@@ -55,7 +55,7 @@ def test_every_instant_moves_and_nothing_else() -> None:
     ] == [True, False]
 
 
-def test_what_never_happened_does_not_move() -> None:
+def test_unset_instants_do_not_move() -> None:
     assert shifted(History(), 60.0) == History()
     assert shifted(replace(history_at(1.0), recommendations=None), 2.0).recommendations is None
 
@@ -69,14 +69,12 @@ read = reader_of(History, EVER)
 
 @given(histories)
 def test_every_history_is_read_as_it_was(history: History) -> None:
-    """All fields of it, in ASCII."""
     text = dumps(history)
     assert text.isascii()
     assert same(loads(History, text), history)
 
 
-def test_only_what_is_not_default_is_written() -> None:
-    """By the name of its field, at every depth."""
+def test_only_values_other_than_defaults_are_written() -> None:
     assert dumps(History()) == "{}"
     condition = Condition("A", ConditionStatus.TRUE, "", "", 0.0)
     history = History((), conditions=(condition,), gaps=(ReadingGap("m", since=1.5),))
@@ -86,8 +84,7 @@ def test_only_what_is_not_default_is_written() -> None:
     )
 
 
-def test_a_class_that_is_one_of_several_is_named_by_a_word_of_its_own() -> None:
-    """Not by the name of the class, which may change."""
+def test_a_class_of_a_union_has_a_word_of_its_own() -> None:
     seen = Observation(Scale(3, 3, "a"), None, (Values((1,)), Gap(GapKind.EMPTY, "nothing")))
     text = dumps(seen)
     assert text == (
@@ -100,8 +97,7 @@ def test_a_class_that_is_one_of_several_is_named_by_a_word_of_its_own() -> None:
         loads(Observation, text.replace('"type":"scale"', '"type":"sacle"'))
 
 
-def test_another_version_may_lack_fields_and_a_field_of_a_newer_one_is_refused() -> None:
-    """One that is missing has its default; one that is not known says so, at every depth."""
+def test_missing_fields_have_defaults_and_unknown_fields_are_refused() -> None:
     assert read({"contention": {"known": 1}, "gaps": [{"metric": "m"}]}) == History(
         contention=Contention(1), gaps=(ReadingGap("m"),)
     )
@@ -157,8 +153,8 @@ def test_a_text_that_is_not_an_object_is_refused(text: str) -> None:
         loads(History, text)
 
 
-def test_nothing_has_happened_outside_the_instants_that_are_given() -> None:
-    """What may lie ahead is not bound by them."""
+def test_past_instants_must_lie_within_the_given_range() -> None:
+    """Instants that may be in the future are not limited."""
     ahead = ReadingGap("cpu", "web-0", until=T0 + 200_000.0, losses=((T0 - 15.0, 15.0),))
     history = replace(shifted(nth(9), -1000.0), gaps=(ahead,))
     written = json.loads(dumps(history))

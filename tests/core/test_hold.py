@@ -63,7 +63,7 @@ WARNED = QueryResult((), ("store eu",))
         (QueryResult((series(math.nan),)), {"query": Query("up", nan_is_zero=True)}, 0, None),
     ],
 )
-def test_what_an_answer_says(
+def test_a_series_or_missing_data_holds(
     answer: QueryResult | QueryFailure, hold: dict[str, object], says: int, gap: GapKind | None
 ) -> None:
     """No series holds nothing; a value that is 0 neither, unless the query is a condition.
@@ -76,7 +76,7 @@ def test_what_an_answer_says(
     assert found.holds == (says > 0 or gap is not None)
 
 
-def test_the_series_that_is_named_does_not_depend_on_the_order() -> None:
+def test_the_reported_series_does_not_depend_on_the_order() -> None:
     hold = HoldQuery(Query("up"))
     names = {
         read_hold(hold, QueryResult(both), BASE).first for both in ((ONE, OTHER), (OTHER, ONE))
@@ -90,7 +90,7 @@ def down() -> Timeline:
 
 
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
-def test_nothing_goes_down_while_it_holds_and_all_goes_up(reading: HoldReading) -> None:
+def test_a_hold_prevents_scaling_down_and_not_up(reading: HoldReading) -> None:
     """After it the count is what metrics ask for.
 
     Not at the first sync: what that read of the metrics may be older than the end of the hold.
@@ -107,15 +107,13 @@ def test_nothing_goes_down_while_it_holds_and_all_goes_up(reading: HoldReading) 
     line.sync("75s", queue=30).want(3).conditions(ScalingLimited="DesiredWithinRange")
 
 
-def test_only_an_answer_that_is_missing_is_told_as_a_failure() -> None:
-    """The outcome is partial, whether or not anything would go down."""
+def test_only_a_missing_answer_is_a_partial_failure() -> None:
     line = down().holds(AWAY).sync("15s", queue=30).want(10, outcome=Outcome.OK)
     line.holds(SILENT).sync("30s", queue=30).want(10, outcome=Outcome.PARTIAL)
     line.sync("45s", queue=100).want(10, outcome=Outcome.PARTIAL)
 
 
-def test_the_window_goes_on_meanwhile() -> None:
-    """What the metrics asked for within it still counts at the end, and there is no second one."""
+def test_the_stabilization_window_continues_during_a_hold() -> None:
     of = spec(QUEUE, minimum=1, maximum=20, behavior=behavior(down=rules(pods_policy(100))))
     line = Timeline(of, replicas=10).sync("0s", queue=100).want(10)
     line.holds(AWAY).sync("15s", queue=60).want(10).sync("4m", queue=30).want(10)
@@ -128,8 +126,8 @@ def test_the_window_goes_on_meanwhile() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 200), st.booleans()), min_size=1, max_size=30))
-def test_a_course_differs_only_in_what_is_held(course: list[tuple[int, bool]]) -> None:
-    """It is never lower while it holds and once more, else as the HPA's; never lower than that."""
+def test_only_a_hold_changes_the_count(course: list[tuple[int, bool]]) -> None:
+    """It is never lower while the query holds and once more; otherwise it is the HPA's count."""
     of = spec(
         QUEUE,
         minimum=1,
@@ -148,7 +146,7 @@ def test_a_course_differs_only_in_what_is_held(course: list[tuple[int, bool]]) -
 
 
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
-def test_after_it_a_range_is_filled_again_first(reading: HoldReading) -> None:
+def test_a_range_refills_after_a_hold(reading: HoldReading) -> None:
     """What it told of may have cost samples, as an exporter's that was away: as after a gap."""
     line = down().over(120.0).sync("15s", queue=100).holds(reading).sync("30s", queue=100)
     line.holds(FREE).sync("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
@@ -161,14 +159,12 @@ def test_after_it_a_range_is_filled_again_first(reading: HoldReading) -> None:
     assert line.history.extended.hold_gap is None
 
 
-def test_a_short_hold_costs_a_long_range_nothing() -> None:
-    """If it may have lost no more than the tolerance."""
+def test_a_short_hold_does_not_refill_a_long_range() -> None:
     line = down().over(600.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=100)
     line.holds(FREE).sync("45s", queue=30).want(10).sync("60s", queue=30).want(3)
 
 
-def test_a_restart_forgets_neither() -> None:
-    """What is kept of it is enough; so it is for another instance that takes over."""
+def test_a_restart_forgets_neither_hold_nor_refill() -> None:
     line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30).want(10)
     line.history, line.looked = loads(History, dumps(line.history)), None
     line.sync("45s", queue=30).want(10).holds(FREE).sync("60s", queue=30).want(10)
@@ -176,29 +172,26 @@ def test_a_restart_forgets_neither() -> None:
     line.sync("3m30s", queue=30).want(10).sync("3m45s", queue=30).want(3)
 
 
-def test_one_that_takes_over_holds_too() -> None:
-    """It asks for itself, and what it found of the count stands."""
+def test_a_hold_survives_a_takeover() -> None:
     line = down().led(by_us=False).holds(AWAY).sync("15s", queue=30).want(10)
     line.led(by_us=True).sync("30s", queue=30).want(10).holds(FREE).sync("45s", queue=30).want(10)
     line.sync("60s", queue=30).want(3)
 
 
 def test_a_new_target_that_is_held_goes_down_a_window_later() -> None:
-    """As any whose histories are not known: the count that was found is a recommendation."""
     of = spec(QUEUE, behavior=behavior(down=rules(pods_policy(100), window=60)))
     line = Timeline(of, replicas=10).holds(AWAY).sync("0s", queue=30).want(10)
     line.holds(FREE).sync("30s", queue=30).want(10).sync("61s", queue=30).want(3)
 
 
-def test_a_gap_of_the_metric_beside_it() -> None:
-    """A metric that fails blocks as ever; what holds besides is told too."""
+def test_a_failed_metric_blocks_during_a_hold() -> None:
     line = down().over(120.0).sync("15s", queue=100).holds(AWAY)
     line.sync("30s", queue=None).want(10, outcome=Outcome.BLOCKED)
     line.holds(FREE).sync("45s", queue=30).want(10).sync("3m15s", queue=30).want(10)
     line.sync("3m30s", queue=30).want(3)
 
 
-def test_zero_is_down() -> None:
+def test_a_hold_keeps_an_idle_target_awake() -> None:
     """An idle target keeps its count; afterwards it sleeps at once. It wakes at any time."""
     extensions = Extensions(idle=Idle(0, after=60.0))
     line = Timeline(AT_ONCE, replicas=3, extensions=extensions).sync("0s", queue=30).holds(AWAY)
@@ -210,8 +203,7 @@ def test_zero_is_down() -> None:
     line.sync("2m45s", queue=30).want(3)
 
 
-def test_after_it_a_target_sleeps_once_the_range_is_filled() -> None:
-    """A rate that has just returned may read too low to be active."""
+def test_after_a_hold_a_target_sleeps_once_the_range_is_complete() -> None:
     extensions = Extensions(idle=Idle(0, after=60.0))
     line = Timeline(AT_ONCE, replicas=3, extensions=extensions).over(120.0)
     line.sync("0s", queue=30).sync("2m40s", queue=30).holds(AWAY).sync("4m", queue=0).want(3)
@@ -220,22 +212,21 @@ def test_after_it_a_target_sleeps_once_the_range_is_filled() -> None:
 
 
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
-def test_a_lower_maximum_waits(reading: HoldReading) -> None:
-    """Nothing goes down, for whatever reason: so it is for the breaker, too."""
+def test_a_lower_maximum_waits_for_the_end_of_a_hold(reading: HoldReading) -> None:
     line = down().change(replace(AT_ONCE, max_replicas=5)).holds(reading)
     line.sync("15s", queue=100).want(10).conditions(ScalingLimited="ScaleDownHeld")
     assert (line.decision.zone, line.decision.hold) == (Zone.ABOVE_MAX, QueryHold(reading, 5))
     line.holds(FREE).sync("30s", queue=100).want(10).sync("45s", queue=100).want(5)
 
 
-def test_a_fallback_waits() -> None:
+def test_a_lower_fallback_waits_for_the_end_of_a_hold() -> None:
     fallback = Extensions(fallback=Fallback(4, failure_threshold=1))
     line = Timeline(AT_ONCE, replicas=10, extensions=fallback).holds(AWAY)
     line.sync("0s", queue=None).want(10).by_hand(2).sync("15s", queue=None).want(4)
 
 
-def test_a_pause_wins() -> None:
-    """A count that a person asks for is gone to; a pause of one direction goes with the hold."""
+def test_a_pause_at_a_count_overrules_a_hold() -> None:
+    """A pause of one direction adds to the hold."""
     line = down().holds(AWAY).annotated(paused_replicas="2").sync("15s", queue=30).want(2)
     line.annotated(paused="scale-up").sync("30s", queue=30).want(2)
     line = down().holds(AWAY).annotated(paused="scale-up").sync("15s", queue=30).want(10)
@@ -248,17 +239,16 @@ def test_a_pause_wins() -> None:
     assert line.decision.zone is Zone.PAUSED
 
 
-def test_what_others_set_stands() -> None:
+def test_a_hold_keeps_a_count_that_others_set() -> None:
     down().holds(AWAY).by_hand(4).sync("15s", queue=30).want(4)
 
 
-def test_a_conflict_is_tried_again() -> None:
+def test_a_conflicting_write_after_a_hold_is_retried() -> None:
     line = down().holds(AWAY).sync("15s", queue=30).holds(FREE).sync("20s", queue=30)
     line.sync("30s", queue=30, write_fails="conflict").want(10).sync("45s", queue=30).want(3)
 
 
-def test_without_the_query_nothing_is_kept_of_it() -> None:
-    """A reload takes it away, also what would have followed."""
+def test_without_the_query_no_hold_is_kept() -> None:
     line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30).want(10)
     line.holds(None).sync("45s", queue=30).want(3)
     assert line.history.extended.hold_gap is None
@@ -270,7 +260,7 @@ def entry_of(line: Timeline) -> SyncResult:
     return SyncResult(target, line.decision, given=line.inputs, flags=line.flags)
 
 
-def test_what_it_prevents_is_an_alternative() -> None:
+def test_the_count_that_a_hold_prevents_is_an_alternative() -> None:
     """While it holds, and while a range is filled after it."""
     line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30)
     assert ("holdScaleDownQuery", 3) in left_out(line)

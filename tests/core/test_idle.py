@@ -65,16 +65,17 @@ INCOMPLETE = Gap(GapKind.PARTIAL, "store eu")
         (Gap(GapKind.ERROR, "no answer"), 0, Activity.UNKNOWN),
     ],
 )
-def test_when_a_metric_is_active(reading: Reading, activation: float, activity: Activity) -> None:
-    """Strictly above its activation, in full precision; missing data is unknown."""
+def test_a_metric_is_active_strictly_above_its_activation(
+    reading: Reading, activation: float, activity: Activity
+) -> None:
+    """In full precision; missing data is unknown."""
     for metric in (QUEUE, of_object(value("10"))):
         line = Timeline(spec(metric), extensions=replace(MINUTE, activations=(activation,)))
         line.sync("0s", queue=reading, hits=reading)
         assert line.decision.metrics[0].activity == activity
 
 
-def test_to_sleep_and_to_wake() -> None:
-    """Asleep one window after the last active sync; awake at once, to what the metrics ask."""
+def test_a_target_sleeps_after_the_cooldown_and_wakes_at_once() -> None:
     line = Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
     line.sync("0s", queue=5).want(3)
     line.sync("15s", queue=0).want(3)
@@ -87,7 +88,7 @@ def test_to_sleep_and_to_wake() -> None:
     line.sync("2m30s", queue=0).want(0)
 
 
-def test_the_metric_that_wakes_is_named() -> None:
+def test_the_metric_that_wakes_a_target_is_reported() -> None:
     """Another one, below its activation, may ask for more."""
     extensions = replace(MINUTE, activations=(50_000, 0))
     line = Timeline(spec(QUEUE, MAILS), replicas=0, extensions=extensions)
@@ -95,7 +96,7 @@ def test_the_metric_that_wakes_is_named() -> None:
 
 
 def test_waking_obeys_the_policies_and_the_minimum() -> None:
-    """The minimum is the least; a window of scale-up holds nothing back."""
+    """A window of scale-up holds nothing back."""
     slow = behavior(up=rules(pods_policy(3), window=300))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=0, extensions=MINUTE)
     line.sync("0s", queue=0).want(0).sync("15s", queue=90).want(3, limited="ScaleUpLimit")
@@ -105,7 +106,6 @@ def test_waking_obeys_the_policies_and_the_minimum() -> None:
 
 
 def test_recommendations_from_before_the_sleep_are_dropped() -> None:
-    """An old peak would else be the first count after it."""
     office = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=2)
     for schedules, count in (((), 1), ((office,), 2)):
         extensions = Extensions(idle=Idle(after=15.0), schedules=schedules)
@@ -115,8 +115,7 @@ def test_recommendations_from_before_the_sleep_are_dropped() -> None:
         line.sync("30s", queue=10).want(count).sync("45s", queue=10).want(count)
 
 
-def test_a_sleep_that_is_prevented_leaves_the_window_whole() -> None:
-    """The recommendations of before hold the first count after it."""
+def test_a_prevented_sleep_keeps_the_recommendations() -> None:
     line = Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=0.0)))
     line.sync("0s", queue=100).annotated(paused="scale-down")
     line.sync("15s", queue=0).want(10).sync("30s", queue=0).want(10)
@@ -172,8 +171,7 @@ def test_a_new_target_is_awake_for_a_while() -> None:
     old.sync("0s", queue=0).want(3).sync("1m", queue=0).want(0)
 
 
-def test_the_cooldown_begins_anew_where_idle_is_added_again() -> None:
-    """Without the rule nobody looked whether a metric was active."""
+def test_the_cooldown_restarts_when_idle_is_added_again() -> None:
     target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
     target.sync("0s", queue=5).want(3)
     target.extensions = replace(MINUTE, idle=None)
@@ -182,7 +180,7 @@ def test_the_cooldown_begins_anew_where_idle_is_added_again() -> None:
     target.sync("5m15s", queue=0).want(3).sync("6m", queue=0).want(3).sync("6m15s", queue=0).want(0)
 
 
-def test_the_cooldown_begins_anew_after_an_absence() -> None:
+def test_the_cooldown_restarts_after_an_absence() -> None:
     """Of the daemon, or where another autoscaler controlled the target meanwhile."""
     target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=5).away(3600)
     target.sync("60m", queue=0).want(3).sync("60m45s", queue=0).want(3).sync("61m", queue=0).want(0)
@@ -231,7 +229,6 @@ def test_a_target_sleeps_after_a_cooldown_with_syncs(
 
 
 def test_an_absence_while_asleep_wakes_nothing() -> None:
-    """The count stays, and so it does after somebody took the rule away for a while."""
     target = Timeline(spec(QUEUE), replicas=0, extensions=MINUTE).sync("0s", queue=0).want(0)
     target.away(3600)
     target.sync("60m", queue=0).want(0).sync("60m15s", queue=1).want(1)
@@ -273,7 +270,6 @@ def test_metrics_of_pods_keep_no_target_awake() -> None:
 
 
 def test_the_record_has_the_idle_status_and_the_activity_of_each_metric() -> None:
-    """When it was last active, when it may sleep, and which metric keeps it awake."""
     target = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
     target.sync("0s", queue=5, cpu=50).sync("15s", queue=0, cpu=50)
     status = known(target.decision.idle)
@@ -286,7 +282,6 @@ def test_the_record_has_the_idle_status_and_the_activity_of_each_metric() -> Non
 
 
 def test_a_fallback_wakes_a_target() -> None:
-    """The operator said how many are right without data."""
     extensions = replace(MINUTE, fallback=Fallback(6, failure_threshold=2))
     line = Timeline(spec(QUEUE), replicas=0, extensions=extensions)
     line.sync("0s", queue=0).want(0).sync("15s", queue=None).want(0)
@@ -325,7 +320,9 @@ def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
         (FallbackBehavior.CURRENT_REPLICAS_IF_LOWER, 3, 6),
     ],
 )
-def test_the_four_behaviors(behavior_: FallbackBehavior, of_three: int, of_nine: int) -> None:
+def test_each_behavior_of_a_fallback_has_its_count(
+    behavior_: FallbackBehavior, of_three: int, of_nine: int
+) -> None:
     """Two of them can lower a count, to what the operator wrote and no further."""
     extensions = Extensions(fallback=Fallback(6, 1, behavior_))
     for before, after in ((3, of_three), (9, of_nine)):
@@ -342,8 +339,7 @@ def test_a_healthy_metric_that_asks_for_more_wins() -> None:
     line.sync("15s", queue=None, mails=20).want(8)
 
 
-def test_a_metric_of_pods_falls_back_as_well() -> None:
-    """The proposal is a count, whatever the type of the metric."""
+def test_a_metric_of_pods_has_a_fallback() -> None:
     target = Timeline(spec(cpu(utilization(50))), replicas=4, extensions=SIX_AT_ONCE)
     target.sync("0s", cpu=None).want(6)
 
@@ -352,8 +348,7 @@ def streak_of(name: str) -> FailureStreak:
     return FailureStreak(f"External external metric {name}(nil)", 2)
 
 
-def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
-    """A metric that fails now and then never falls back."""
+def test_a_streak_of_failures_is_of_one_metric_and_unbroken() -> None:
     target = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=SIX)
     target.sync("0s", queue=None, mails=None).sync("15s", queue=40, mails=None)
     assert target.history.extended.failures == (streak_of("mails"),)
@@ -361,16 +356,14 @@ def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
     assert target.history.extended.failures == (streak_of("queue"),)
 
 
-def test_bounds_and_policies_hold_for_a_fallback() -> None:
-    """It is a proposal like any other."""
+def test_bounds_and_policies_apply_to_a_fallback() -> None:
     sixty = Extensions(fallback=Fallback(60, 1))
     line = Timeline(spec(QUEUE, maximum=10), replicas=4, extensions=sixty)
     line.sync("0s", queue=None).want(8, limited="ScaleUpLimit")
     line.sync("15s", queue=None).want(10, limited="TooManyReplicas")
 
 
-def test_a_target_without_pods_is_no_failure_of_its_cpu() -> None:
-    """There is nothing that could be measured."""
+def test_a_target_without_pods_has_no_failed_cpu_metric() -> None:
     of = spec(QUEUE, cpu(utilization(50)), minimum=0)
     target = Timeline(of, replicas=0, extensions=SIX_AT_ONCE).sync("0s", queue=0, cpu=None).want(0)
     assert target.history.extended.failures == ()
@@ -430,7 +423,7 @@ def test_pods_that_refill_bring_no_fallback() -> None:
         assert target.decision.metrics[0].fallback is None
 
 
-def test_a_fallback_that_is_configured_no_more_ends() -> None:
+def test_a_fallback_ends_when_it_is_removed() -> None:
     target = Timeline(spec(QUEUE), replicas=4, extensions=SIX_AT_ONCE)
     target.sync("0s", queue=None).want(6)
     target.extensions = Extensions()

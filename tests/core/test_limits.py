@@ -71,10 +71,9 @@ def down(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
         (INT32_MAX, INT32_MAX, 1, INT32_MAX, INT32_MAX, "DesiredWithinRange"),
     ],
 )
-def test_without_behavior(
+def test_without_behavior_a_step_at_most_doubles_or_goes_to_four(
     current: int, wanted: int, minimum: int, maximum: int, after: int, reason: str
 ) -> None:
-    """At most double, at least to four, inside the bounds."""
     result = limit_legacy(current, wanted, minimum, maximum)
     assert (result.before, result.after, result.reason) == (wanted, after, reason)
     assert result.policy is None
@@ -140,10 +139,9 @@ PODS, HALF = pods_policy(2), percent_policy(50)
         (up(HALF, pods_policy(5), select=MIN), 10, 1000, 15, HALF),
     ],
 )
-def test_the_policy_that_counts(
+def test_select_max_and_min_choose_the_policy(
     rules: Behavior, start: int, wanted: int, furthest: int, chosen: ScalingPolicy
 ) -> None:
-    """Max takes the policy that permits the largest change, Min the smallest one."""
     result = limited(start, wanted, rules)
     assert (result.after, result.allowed, result.policy) == (furthest, furthest, chosen)
 
@@ -159,10 +157,9 @@ def test_the_policy_that_counts(
         (1, 0, (1, 10), 1, "TooFewReplicas"),
     ],
 )
-def test_disabled(
+def test_a_disabled_direction_stays_at_the_current_count(
     current: int, wanted: int, bounds: tuple[int, int], after: int, reason: str
 ) -> None:
-    """A disabled direction stays at the current count, whatever its policies say."""
     off = behavior(
         rules(pods_policy(9), select=DISABLED), rules(percent_policy(100), select=DISABLED)
     )
@@ -254,7 +251,7 @@ def test_a_full_list_does_not_grow() -> None:
     assert len(kept) == 5
 
 
-def test_a_write_cut_by_a_rate_limit_names_when_it_goes_on() -> None:
+def test_a_limited_write_has_the_time_of_the_next_change() -> None:
     """From 1 to 5 at four pods per 15 s: the write itself binds for 15 s, then 10 are permitted."""
     timeline = Timeline(spec(external(average("1")), maximum=99, behavior=behavior()))
     timeline.sync("0s", queue=40).want(5, limited="ScaleUpLimit")
@@ -327,7 +324,7 @@ def test_without_behavior_the_largest_of_the_window_counts(
         (5, 9, recent((7, 45)), 9, "ReadyForNewScale"),
     ],
 )
-def test_with_behavior(
+def test_with_behavior_both_windows_limit_the_change(
     current: int, desired: int, entries: Recommendations, after: int, reason: str
 ) -> None:
     """Up window 30 s, down window 60 s: from the current count only as far as both allow."""
@@ -344,7 +341,7 @@ def test_with_behavior_the_last_entry_that_is_at_least_as_far_holds() -> None:
         assert stabilized(5, 9, entries, of_both).held_by == entries[1]
 
 
-def test_with_behavior_the_windows_default() -> None:
+def test_with_behavior_the_windows_have_defaults() -> None:
     """No window upwards; the flag's downwards, truncated to whole seconds."""
     flags = Flags(downscale_stabilization=60.9)
     entries = recent((4, 59.75), (9, 60))

@@ -164,7 +164,6 @@ WRONG = "1.5Gb 1kb 1K 1ki one 0x10 1_000 1,5 --1 +-1 . 1e 1e1.5 1mm NaN inf 1Gi2
 
 @pytest.mark.parametrize("text", ["", " 1", "1 ", "1\n", "1 Gi", *WRONG.split()])
 def test_what_is_not_a_quantity_is_refused(text: str) -> None:
-    """What Kubernetes refuses is refused."""
     with pytest.raises(ValueError, match="Kubernetes quantity"):
         quantities.parse_quantity(text)
 
@@ -189,8 +188,7 @@ def test_tolerance_goes_through_the_canonical_mantissa(text: str, double: float)
     assert quantities.tolerance_value(quantities.parse_quantity(text)) == double
 
 
-def test_tolerances_that_differ_from_their_literals() -> None:
-    """Of 0.001 to 0.999, the controller sees another double than the literal's for 144."""
+def test_144_of_999_tolerances_differ_from_their_literals() -> None:
     literals = [f"0.{number:03}" for number in range(1, 1000)]
     values = [
         quantities.tolerance_value(quantities.parse_quantity(literal)) for literal in literals
@@ -205,8 +203,8 @@ WRITTEN = """
 DECIMAL = "1000=1 1500=1500m 12000000=12k 0=0 -2000=-2"
 
 
-def test_status_format() -> None:
-    """Reported values have Kubernetes' canonical form; memory counts in powers of 1024."""
+def test_reported_values_have_the_canonical_form() -> None:
+    """Memory has powers of 1024."""
     for texts, binary in ((WRITTEN, True), (DECIMAL, False)):
         for milli, text in (row.split("=") for row in texts.split()):
             assert quantities.format_milli(int(milli), binary=binary) == text
@@ -229,7 +227,7 @@ def test_format_round_trip(milli: int, binary: bool) -> None:
         ("9223372036854775807m", 9223372036854775807, 9.223372036854776e15, "9223372036854775807m"),
     ],
 )
-def test_fine_quantities_come_back_as_they_were_written(
+def test_fine_quantities_are_written_as_they_were_read(
     text: str, milli: float, units: float, shown: str
 ) -> None:
     """In units the double is the one that the text stands for."""

@@ -187,7 +187,7 @@ ALL = Extensions(
 )
 
 
-def test_each_rule_gives_way_to_the_ones_before_it() -> None:
+def test_the_rules_have_an_order() -> None:
     """Paused before bounds, bounds before idle, idle before the metrics, these before policies."""
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=60))
     line = Timeline(spec(QUEUE, minimum=2, behavior=slow), replicas=3, extensions=ALL)
@@ -290,8 +290,7 @@ ANNOTATED = replace(
         (WHOLE, Extensions(ignore_surge=True), {"guards"}),
     ],
 )
-def test_only_what_a_target_has_runs_for_it(
+def test_only_the_code_of_a_targets_extensions_runs(
     observation: Observation, extensions: Extensions, files: set[str]
 ) -> None:
-    """What a target has not, or has not happened to it, costs nothing and changes nothing."""
     assert files_of(observation, extensions) == files

@@ -73,7 +73,7 @@ def test_an_annotation_that_cannot_be_read_pauses_and_is_reported(
     assert value in problem
 
 
-def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:
+def test_a_paused_target_stays_and_its_metrics_are_recorded() -> None:
     """What they ask for is recorded, so that the windows are whole when it goes on."""
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
     target.sync("0s", queue=70).want(4, reason=f"paused by {BY}", outcome="ok")
@@ -83,8 +83,7 @@ def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:
     target.conditions(ScalingActive="ValidMetricFound")
 
 
-def test_a_paused_target_says_what_it_would_do() -> None:
-    """The count that metrics ask for, within policies and bounds."""
+def test_a_paused_target_has_the_count_without_the_pause() -> None:
     target = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
     target.annotated(paused="true").sync("0s", queue=70)
     assert (target.decision.zone, target.decision.paused_from) == (Zone.PAUSED, 6)
@@ -93,8 +92,7 @@ def test_a_paused_target_says_what_it_would_do() -> None:
     assert target.decision.paused_from is None
 
 
-def test_a_pause_with_replicas_goes_there_whatever_else_holds() -> None:
-    """Past bounds, windows and failing metrics; by hand it goes back there."""
+def test_a_pause_with_replicas_overrules_bounds_windows_and_failures() -> None:
     line = Timeline(spec(QUEUE, minimum=2, maximum=6), replicas=4)
     line.annotated(paused_replicas="9")
     line.sync("0s", queue=None).want(9, reason=f"paused by {BY}-replicas", outcome="partial")
@@ -108,13 +106,12 @@ def test_a_pause_with_replicas_goes_there_whatever_else_holds() -> None:
 
 
 def test_a_paused_target_at_zero_measures_no_pods() -> None:
-    """Somebody switched it off: that is no failure."""
     target = Timeline(spec(cpu(utilization(50))), replicas=0).annotated(paused="true")
     target.sync("0s", cpu=None).want(0, outcome="ok").events().conditions(ScalingActive="Paused")
 
 
-def test_one_direction_is_paused() -> None:
-    """The other one goes on; bounds and idle obey too."""
+def test_a_pause_of_one_direction_leaves_the_other_free() -> None:
+    """Bounds and idle obey it too."""
     line = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
     line.annotated(paused="scale-down")
     line.sync("0s", queue=20).want(4, reason="All metrics below target")
@@ -133,8 +130,7 @@ def test_one_direction_is_paused() -> None:
     Timeline(spec(QUEUE), replicas=0, extensions=asleep).sync("0s", queue=50).want(0)
 
 
-def test_a_pause_leaves_no_condition_behind_and_is_as_old_as_it_is() -> None:
-    """Its conditions begin once, and end with it in every zone."""
+def test_the_conditions_of_a_pause_begin_and_end_with_it() -> None:
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
     target.sync("0s", queue=40).sync("1m", queue=40)
     (active,) = (
@@ -150,7 +146,7 @@ def test_a_pause_leaves_no_condition_behind_and_is_as_old_as_it_is() -> None:
     target.conditions(ScalingActive="ScalingDisabled", ScalingLimited="DesiredWithinRange")
 
 
-def test_what_a_pause_prevents_is_no_saturation() -> None:
+def test_a_pause_is_not_a_saturation() -> None:
     """Nor is it a pause that an unknown minimum holds."""
     for pause in ("true", "scale-up"):
         paused = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused=pause)
@@ -162,7 +158,7 @@ def test_what_a_pause_prevents_is_no_saturation() -> None:
     assert unknown.decision.paused_from is None
 
 
-def test_a_wrong_annotation_is_an_event() -> None:
+def test_an_invalid_annotation_is_an_event() -> None:
     """The same at each sync, which the daemon tells once."""
     line = Timeline(spec(QUEUE), replicas=4).annotated(paused="maybe")
     line.sync("0s", queue=90).want(4).events("InvalidAnnotation")

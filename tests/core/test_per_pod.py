@@ -131,7 +131,6 @@ def test_missing_pods_count_against_the_direction(
 
 
 def test_unready_pods_are_left_out_on_target() -> None:
-    """Only above the target are they counted as idle."""
     of = (pod("p0"), starting("p1"))
     result = proposed(cpu(utilization(100)), samples(1000, 1), of, 2)
     assert (result.proposal, result.rule, result.ratio) == (2, Formula.WITHIN_TOLERANCE, 1.0)
@@ -209,10 +208,9 @@ def test_whole_percent_of_memory_beyond_92_terabytes() -> None:
         ((10_000, 50_000), 1, 1, 3, 30_000),
     ],
 )
-def test_average_per_pod(
+def test_an_average_per_pod_is_the_truncated_mean_over_the_target(
     usage: tuple[int, ...], pod_count: int, replicas: int, proposal: int, reported: int
 ) -> None:
-    """A Pods metric with averageValue 10: the truncated mean of all samples over the target."""
     result = proposed(per_pod("10"), samples(*usage), pods(pod_count), replicas)
     assert result.proposal == proposal
     assert result.current == MetricValueStatus(average_value=reported)
@@ -283,13 +281,10 @@ RULE = UnreadyRule
         (pod(start=-1000.0, ready=UNKNOWN, transition=-999.0), 0.0, READY),
     ],
 )
-def test_rules_for_cpu(
+def test_cpu_of_a_starting_pod_does_not_count(
     pod: Pod, at: float | None, groups: PodGroups | tuple[UnreadyRule, float | None]
 ) -> None:
-    """CPU of a pod that is starting says nothing of its load; all comparisons are strict.
-
-    A full sample window ends its rule, the initialization period both; the rest has no end.
-    """
+    """All comparisons are strict."""
     found = grouped(pod, at)
     if isinstance(groups, PodGroups):
         assert found == groups
@@ -313,8 +308,8 @@ def test_groups_keep_the_order_of_pods() -> None:
     assert group_pods(pods, samples, "cpu", FLAGS, BASE) == PodGroups(2, ("z", "b"), ("m",), ("c",))
 
 
-def test_the_flags_are_obeyed() -> None:
-    """Period and delay come from the flags; zero switches either off."""
+def test_the_flags_have_the_period_and_the_delay() -> None:
+    """Zero turns either off."""
     starting = pod(start=-10.0, transition=-5.0)
     samples = {"p0": Sample(500, BASE, 60.0)}
     assert group_pods([starting], samples, "cpu", Flags(), BASE) == UNREADY

@@ -132,7 +132,7 @@ def test_a_reading_without_any_good_sample_is_a_gap(bad: Series, kind: GapKind) 
     assert instance(Gap, reading(RPS, bad)).kind is kind
 
 
-def test_no_pod_has_a_series() -> None:
+def test_a_reading_without_a_series_of_a_pod_is_empty() -> None:
     """The message tells an empty answer from one that is about others."""
     nothing, other = (instance(Gap, answer) for answer in (reading(RPS), reading(RPS, STRANGER)))
     assert (nothing.kind, other.kind) == (GapKind.EMPTY, GapKind.EMPTY)
@@ -203,7 +203,6 @@ def test_cgroups_of_one_container_count_once(ids: list[str], outermost: str | No
 
 
 def test_many_cgroups_take_linear_time() -> None:
-    """Each is compared with the outermost alone."""
     inner = [of_pod(1, container="app", id=f"/a/{number}") for number in range(20_000)]
     assert samples(APP, of_pod(3, container="app", id="/a"), *inner).samples["p0"].milli == 3000
 
@@ -233,8 +232,7 @@ def test_two_series_of_one_container_are_ambiguous(
     assert reading(metric, *found) == ambiguous
 
 
-def test_pods_without_containers_need_a_series() -> None:
-    """Containers come from the pod's spec: one that is not there needs no series."""
+def test_a_pod_without_containers_has_the_sum_of_its_series() -> None:
     bare = (pod("p0", requests=PodRequests(())), *pods(1)[1:])
     result = read(CPU, QUERY, QueryResult((of_pod(0.5, container="x"),)), "shop", bare, BASE)
     assert isinstance(result, PodSamples)

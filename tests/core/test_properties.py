@@ -171,7 +171,7 @@ def test_more_external_load_never_gives_fewer_replicas(data: st.DataObject) -> N
     strategies.behaviors,
     strategies.flags,
 )
-def test_a_held_count_stands_exactly_until_it_says(
+def test_a_stabilized_count_changes_exactly_at_until(
     current: int, desired: int, entries: Recommendations, rules: Behavior, flags: Flags
 ) -> None:
     """Just before `until` the result is the same, and at it another; without one it is desired.

@@ -39,8 +39,7 @@ def test_equality_and_hash_are_those_of_a_frozen_dataclass() -> None:
     assert replace(Note("a"), at=2.0) == Note("a", 2.0)
 
 
-def test_a_changed_record_is_the_replaced_one() -> None:
-    """Whichever field it is; the first record stays as it was."""
+def test_a_changed_record_equals_the_replaced_one() -> None:
     before = History()
     other = History((), desired_replicas=4, zeroed_by_us=True, contention=Contention(6))
     for text in fields(History):
@@ -76,8 +75,7 @@ def uppercase() -> tuple[Callable[[str], str], list[str]]:
     return upper, computed
 
 
-def test_a_result_is_kept_as_long_as_there_is_room() -> None:
-    """The same argument is not computed again; the oldest results make room for new ones."""
+def test_the_oldest_results_are_evicted_first() -> None:
     upper, computed = uppercase()
     texts = [f"{number:0100}" for number in range(10)]
     assert [upper(text) for text in texts * 2] == texts * 2
@@ -89,8 +87,7 @@ def test_a_result_is_kept_as_long_as_there_is_room() -> None:
     assert computed[-1] == texts[0]
 
 
-def test_what_is_too_large_for_the_cache_leaves_the_rest_in_it() -> None:
-    """One large text does not put everything else out."""
+def test_a_text_too_large_for_the_cache_evicts_nothing() -> None:
     upper, computed = uppercase()
     for _ in range(2):
         upper("small")
@@ -98,9 +95,7 @@ def test_what_is_too_large_for_the_cache_leaves_the_rest_in_it() -> None:
     assert computed == ["small", "large" * 100, "large" * 100]
 
 
-def test_a_failure_is_not_kept() -> None:
-    """What cannot be read is said each time, and takes no memory."""
-
+def test_a_failure_is_not_cached() -> None:
     @bounded_cache(1000, _characters)
     def read(text: str) -> str:
         raise ValueError(text)
@@ -128,8 +123,7 @@ def test_a_selector_takes_no_more_memory_than_the_cache_counts(term: str) -> Non
 # -- the benchmark of the core runs.  Its figures are for people, so no time is asserted -----------
 
 
-def test_the_benchmark_prints_its_table() -> None:
-    """With tiny counts: the baseline and four decisions, each with its figures."""
+def test_the_benchmark_prints_three_figures_for_each_of_five_rows() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.core", "--repeats", "2", "--number", "3"],
         capture_output=True,

@@ -82,8 +82,8 @@ def test_a_wrong_selector_and_an_empty_answer_have_different_messages() -> None:
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-def test_external_leaves_out_what_is_no_number_and_remembers_it(odd: float) -> None:
-    """Beside good values it is a gap of the whole; alone it is the reading's gap."""
+def test_external_skips_nan_and_infinity_as_a_gap(odd: float) -> None:
+    """With good values it is a gap of the whole; alone it is the reading's gap."""
     mixed = instance(Values, reading(QUEUE, series(5, queue="a"), series(odd, queue="b")))
     assert mixed.values == (5_000,)
     (lapse,) = mixed.gaps
@@ -92,7 +92,7 @@ def test_external_leaves_out_what_is_no_number_and_remembers_it(odd: float) -> N
     assert gap(QUEUE, series(odd, queue="b")).kind is GapKind.NOT_A_NUMBER
 
 
-def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
+def test_external_skips_a_stale_sample_as_a_gap() -> None:
     """A sample exactly as old as permitted still counts."""
     query = Query("q", max_age=300.0)
     assert reading(QUEUE, series(5, age=300.0), query=query) == Values((5_000,))
@@ -104,8 +104,7 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
     assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE, "it has no time"
 
 
-def test_external_tells_of_a_few_series_without_a_value_and_counts_the_others() -> None:
-    """Whoever writes series does not choose how much is told and kept of them."""
+def test_external_names_ten_series_without_a_value_and_counts_the_others() -> None:
     odd = [series(math.nan, queue=f"q{number:02}") for number in range(100)]
     mixed = instance(Values, reading(QUEUE, series(5), *odd))
     assert len(mixed.gaps) == 11
@@ -162,8 +161,7 @@ def test_an_object_needs_one_series(found: tuple[Series, ...], expected: int | G
         assert reading(INGRESS, *found) == Values((expected,))
 
 
-def test_object_says_what_it_looked_for_and_obeys_the_metrics_selector() -> None:
-    """The sentences show the label and its value, or two of several series."""
+def test_an_object_metric_applies_its_selector_and_names_the_labels() -> None:
     assert_parts(gap(INGRESS, OTHER).detail, 'ingress="front"', "namespace shop")
     two = '{code="200", ingress="front"} and {code="500", ingress="front"}'
     assert two in gap(INGRESS, *BY_CODE).detail
@@ -207,7 +205,7 @@ def test_label_names_come_from_the_query() -> None:
         ((-0.0004,), (0,), -0.0004),
     ],
 )
-def test_what_thousandths_do_not_hold_is_kept(
+def test_a_sum_finer_than_thousandths_is_kept(
     samples: tuple[float, ...], milli: tuple[int, ...], total: float | None
 ) -> None:
     """The sum as the doubles that were read, only where it is another one."""

@@ -37,7 +37,6 @@ def named_tests(text: str) -> list[tuple[str, str]]:
 
 
 def test_every_rule_has_one_number() -> None:
-    """So that a citation means one rule."""
     assert len(numbers()) > 50
     assert sorted(numbers()) == sorted(set(numbers()))
 
@@ -78,7 +77,6 @@ def test_every_behaviour_of_keda_names_a_test() -> None:
 
 @pytest.mark.parametrize("page", [PAGE, KEDA], ids=["semantics", "keda"])
 def test_every_test_on_the_page_exists(page: str) -> None:
-    """By file and name."""
     missing = {
         f"{name}::{function}"
         for name, function in named_tests(page)

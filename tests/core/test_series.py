@@ -114,7 +114,6 @@ TIER = Requirement("tier", IN, ("a", "b"))
 def test_equality_terms_become_labels_and_others_requirements(
     text: str, labels: dict[str, str], expressions: tuple[Requirement, ...]
 ) -> None:
-    """In the order written."""
     assert parse(text) == LabelSelector(tuple(labels.items()), expressions)
 
 
@@ -143,7 +142,7 @@ OPERATORS = [
 
 
 @pytest.mark.parametrize(("text", "matched"), OPERATORS)
-def test_all_terms_must_match(text: str, matched: tuple[bool, ...]) -> None:
+def test_a_selector_matches_if_all_terms_match(text: str, matched: tuple[bool, ...]) -> None:
     selector = parse(text)
     found = [selector.matches(labels) for labels in (WEB, {"app": "db"}, {"tier": "front"})]
     assert tuple(found) == matched
@@ -174,15 +173,14 @@ def test_a_selector_is_printed_as_in_go(selector: str, labels: str, expressions:
     assert go_string(None) == "nil"
 
 
-def test_a_selector_past_the_bound_is_refused_before_it_is_read() -> None:
+def test_a_selector_above_the_limit_is_refused_unread() -> None:
     """An API server does not check the selectors of custom resources, and any size fits in etcd."""
     assert parse("a," * (LONGEST // 2 - 1) + "a").match_expressions
     with pytest.raises(ValueError, match="65,537 characters"):
         parse("a" * (LONGEST + 1))
 
 
-def test_a_selector_that_cannot_be_used_costs_a_target_its_metrics_and_nobody_else_time() -> None:
-    """It is told as one that is invalid, in a short sentence."""
+def test_a_huge_invalid_selector_has_a_short_message() -> None:
     problem = known(selector_problem("a in (" + " " * 900_000, ()))
     assert problem[:2] == ("InvalidSelector", "InvalidSelector")
     assert len(problem[2]) < 200
@@ -202,15 +200,14 @@ KEYS = (
 
 
 @pytest.mark.parametrize(("key", "name", "short"), KEYS)
-def test_a_key_is_taken_apart_and_put_together(key: str, name: TargetName, short: str) -> None:
+def test_a_key_has_the_parts_of_a_name(key: str, name: TargetName, short: str) -> None:
     assert TargetName.parse(key) == name
     assert name.key == key
     assert name.short == short
 
 
 @pytest.mark.parametrize("text", ["", "web", "shop/web", "a/b/c/d/e", "//"])
-def test_another_text_has_a_name_too(text: str) -> None:
-    """What a person types, or a damaged record holds, raises nothing."""
+def test_any_text_has_a_name(text: str) -> None:
     assert TargetName.parse(text).name == text.split("/", 3)[-1]
 
 
@@ -309,14 +306,12 @@ def test_no_series_of_the_cluster_may_count_as_0(found: list[Series]) -> None:
     assert none == Values((0,), empty=True)
 
 
-def test_the_labels_name_the_metric_in_the_history() -> None:
-    """Without any it is what it was."""
+def test_series_labels_are_part_of_the_metric_key() -> None:
     keys = {metric_key(RPS, replace(QUERY, series_labels=own)) for own in ((), EU, US)}
     assert len(keys) == 3
 
 
-def test_an_answer_is_divided_once() -> None:
-    """Many targets of a cluster share its part of an answer."""
+def test_the_targets_of_a_cluster_share_a_part_of_an_answer() -> None:
     answer = both(1.0, 2.0, POD)
     assert answer.only(EU) is answer.only(EU)
     assert answer.only(()) is answer

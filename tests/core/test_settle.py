@@ -47,7 +47,7 @@ def test_an_accepted_write_is_an_event(current: int, queue: int, up: int, down: 
     assert (after.scale_ups, after.scale_downs) == ((), ())
 
 
-def test_an_accepted_write_is_told() -> None:
+def test_an_accepted_write_has_an_event_and_a_condition() -> None:
     """The format of the event is an interface."""
     decision, history = rescaling(WITHOUT, 2, 40)
     settled, after = settle(WITHOUT, decision, history)
@@ -150,7 +150,7 @@ CRASHES = {
 
 
 @pytest.mark.parametrize(("scale", "expected"), CRASHES.values(), ids=CRASHES)
-def test_what_a_read_says_of_a_pending_write(scale: Scale, expected: tuple[object, ...]) -> None:
+def test_a_read_settles_a_pending_write(scale: Scale, expected: tuple[object, ...]) -> None:
     """Whether it is still pending, its event, and since when what was written is not known.
 
     A landed write may be as recent as the sync that finds it.  Under another version the old count
@@ -196,7 +196,7 @@ def tried_twice(first: int, second: int, outcome: WriteFailure) -> History:
         ),
     ],
 )
-def test_every_count_is_kept_that_may_land(outcome: WriteFailure, kept: PendingWrite) -> None:
+def test_every_count_that_may_land_is_kept(outcome: WriteFailure, kept: PendingWrite) -> None:
     """Those that were tried at one version; a conflict in between may have made it another."""
     assert tried_twice(4, 5, outcome).pending == kept
     assert loads(History, dumps(History(pending=kept))).pending == kept
@@ -229,7 +229,7 @@ LED, TOOK_OVER = True, False
         (TOOK_OVER, 2, "kubectl", False, True, True),
     ],
 )
-def test_what_a_new_count_says_of_two_writes_without_answers(
+def test_a_new_count_settles_two_writes_without_answers(
     count: int,
     sole_writer: bool,
     changes: int,

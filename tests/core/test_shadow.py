@@ -47,7 +47,9 @@ SPECS = st.builds(
 
 @settings(max_examples=60)
 @given(SPECS, st.lists(st.none() | st.integers(0, 600), min_size=5, max_size=40))
-def test_it_decides_as_if_live(of: HorizontalPodAutoscalerSpec, loads_: list[int | None]) -> None:
+def test_a_target_in_shadow_decides_as_if_live(
+    of: HorizontalPodAutoscalerSpec, loads_: list[int | None]
+) -> None:
     """Beside a live target of the same object, sync for sync: limits, windows and gaps too."""
     live = Timeline(of, replicas=3).over(30.0)
     shadow = Timeline(of, replicas=3, extensions=IN_SHADOW).over(30.0).controlled_by(HPA)
@@ -67,7 +69,7 @@ def test_it_decides_as_if_live(of: HorizontalPodAutoscalerSpec, loads_: list[int
         assert decisions[0].foreign is None
 
 
-def test_nothing_is_written_and_nothing_contested() -> None:
+def test_a_target_in_shadow_writes_and_contests_nothing() -> None:
     """However often the other one undoes what would be decided, it is no reversal."""
     line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).controlled_by(HPA)
     for number in range(8):
@@ -94,8 +96,7 @@ def test_beside_another_autoscaler_it_is_in_shadow_until_that_is_gone() -> None:
 REFUSED = "horizontalpodautoscalers is forbidden"
 
 
-def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
-    """A target that another controlled is not written until that is known to be gone."""
+def test_the_last_known_controller_applies_while_it_cannot_be_checked() -> None:
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by(HPA)
     line.sync("0s", queue=90).want(5)
     for seconds in (15, 30):
@@ -105,8 +106,7 @@ def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
     line.controlled_by(UncheckedControl(REFUSED)).sync("60s", queue=100).want(10, outcome="ok")
 
 
-def test_what_this_process_saw_last_outweighs_what_an_earlier_one_kept() -> None:
-    """Whether it saw that the other is gone, or that another one is there."""
+def test_the_controller_that_this_process_saw_overrules_the_stored_one() -> None:
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by("another")
     line.sync("0s", queue=90)
     line.controlled_by(UncheckedControl(REFUSED, known="")).sync("15s", queue=90).want(9)
@@ -114,13 +114,12 @@ def test_what_this_process_saw_last_outweighs_what_an_earlier_one_kept() -> None
     line.controlled_by(UncheckedControl(REFUSED)).sync("45s", queue=150).want(9)
 
 
-def test_where_it_was_never_known_the_metrics_decide() -> None:
-    """Whoever may not list the other autoscalers is scaled all the same."""
+def test_a_target_with_an_unknown_controller_is_scaled() -> None:
     line = Timeline(spec(QUEUE, maximum=20), replicas=5).controlled_by(UncheckedControl(REFUSED))
     line.sync("0s", queue=90).want(9, outcome="ok")
 
 
-def test_it_stays_in_shadow_while_the_scale_cannot_be_read() -> None:
+def test_a_target_stays_in_shadow_while_the_scale_is_unreadable() -> None:
     """What is known of the other one then is told, and the hand-over waits for the scale."""
     line = Timeline(spec(QUEUE), replicas=8).controlled_by(HPA).sync("0s", queue=20)
     line.unreadable(on=True).sync("15s", queue=20)
@@ -135,7 +134,7 @@ def test_it_stays_in_shadow_while_the_scale_cannot_be_read() -> None:
 TAKEN = "ControlledByOther"
 
 
-def test_a_live_target_that_another_one_takes_is_told_once() -> None:
+def test_a_live_target_that_another_autoscaler_takes_has_one_event() -> None:
     """Also over a restart; it stays taken until the other one is gone, whichever that is."""
     line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).controlled_by(HPA)
     line.sync("15s", queue=80).events(TAKEN)
@@ -149,14 +148,13 @@ def test_a_live_target_that_another_one_takes_is_told_once() -> None:
     line.controlled_by(HPA).sync("1m30s", queue=80).events(TAKEN)
 
 
-def test_one_that_was_taken_while_the_daemon_was_away_is_told() -> None:
-    """What is kept says that it was live."""
+def test_a_target_taken_during_an_absence_has_an_event() -> None:
     line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80)
     line.history = loads(History, dumps(line.history))
     line.away(3600).controlled_by(HPA).sync("60m", queue=80).events(TAKEN)
 
 
-def test_one_that_was_controlled_before_is_not_told() -> None:
+def test_a_target_that_was_controlled_before_has_no_event() -> None:
     """From the first sync on, or in shadow by its mode until now: so are those of a migration."""
     line = Timeline(spec(QUEUE), replicas=8).controlled_by(HPA)
     line.sync("0s", queue=80).events().sync("15s", queue=80).events()
@@ -168,8 +166,7 @@ def test_one_that_was_controlled_before_is_not_told() -> None:
     assert not line.decision.taken
 
 
-def test_the_mode_ends_that_a_target_is_taken() -> None:
-    """Whoever writes `mode: shadow` knows of it."""
+def test_the_mode_shadow_ends_that_a_target_is_taken() -> None:
     line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).controlled_by(HPA)
     line.sync("15s", queue=80)
     line.extensions = IN_SHADOW
@@ -196,7 +193,9 @@ def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:
     ("controller", "then"),
     [(None, "5m30s"), (UncheckedControl("no list", HPA), "5m45s"), (HPA, "5m45s")],
 )
-def test_it_goes_live_without_a_move(controller: str | UncheckedControl | None, then: str) -> None:
+def test_a_target_goes_live_without_a_move(
+    controller: str | UncheckedControl | None, then: str
+) -> None:
     """The count that is taken over holds, or the recommendations of the shadow alone."""
     line = Timeline(spec(QUEUE), replicas=8, extensions=IN_SHADOW).controlled_by(controller)
     line.sync("0s", queue=80).sync("15s", queue=80)
@@ -319,8 +318,7 @@ def test_several_changes_beside_an_hpa_permit_nothing_for_a_period() -> None:
     line.sync("45s", queue=20).want(16)
 
 
-def test_a_live_target_goes_into_shadow() -> None:
-    """Holds of contention end, and the count that is found is followed."""
+def test_going_into_shadow_ends_a_hold_of_contention() -> None:
     line = Timeline(spec(QUEUE), replicas=3).sync("0s", queue=60)
     line.want(6).by_hand(3).sync("15s", queue=60)
     line.extensions = IN_SHADOW
@@ -329,15 +327,13 @@ def test_a_live_target_goes_into_shadow() -> None:
     assert line.history.contention.reversals == ()
 
 
-def test_failed_metrics_are_failures_in_shadow_too() -> None:
-    """It is what the daemon would do live that is looked at."""
+def test_a_failed_metric_is_a_failure_in_shadow() -> None:
     line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).sync("0s", queue=None)
     assert classify(line.decision).state is State.FAILING
     assert line.replicas == 3
 
 
-def test_a_restart_keeps_what_was_followed() -> None:
-    """The history says it all: decided again from what was kept, the result is the same."""
+def test_a_restart_keeps_the_changes_that_a_shadow_followed() -> None:
     of = spec(QUEUE, behavior=behavior())
     line = Timeline(of, replicas=3, extensions=IN_SHADOW).sync("0s", queue=60)
     line.by_hand(6).sync("15s", queue=60)
@@ -357,8 +353,7 @@ def test_zero_is_followed_as_the_hpa_has_it(idle: Idle | None, zone: Zone) -> No
     assert (line.decision.zone, line.decision.desired > 0) == (zone, idle is not None)
 
 
-def test_a_pause_is_told_in_shadow() -> None:
-    """What is paused would stay, in shadow as live."""
+def test_a_pause_applies_in_shadow() -> None:
     extensions = Extensions(mode=Mode.SHADOW, pause=Pause())
     line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).sync("0s", queue=200)
     assert line.decision.desired == 3

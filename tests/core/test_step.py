@@ -69,7 +69,7 @@ def going_down() -> Step:
     return step
 
 
-def test_what_was_seen_is_decided_from_as_it_is() -> None:
+def test_an_observation_is_passed_on_unchanged() -> None:
     """Each field that is no answer to a query and not of the target, whatever it is."""
     seen = Observation(
         SEEN.scale,
@@ -126,10 +126,9 @@ def test_an_absence_opens_a_gap_of_each_metric(absent: float, gaps: int) -> None
         ({"": BASE + 600, "mimir": BASE + 601}, "mimir"),
     ],
 )
-def test_of_its_servers_breakers_the_one_that_holds_longest_counts(
+def test_the_breaker_that_holds_longest_of_the_own_servers_counts(
     holds: dict[str, float], server: str | None
 ) -> None:
-    """Those of servers that it does not ask hold others."""
     step = going_down()
     held = step.held_back(holds)
     if server is None:
@@ -144,10 +143,7 @@ def test_of_its_servers_breakers_the_one_that_holds_longest_counts(
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(entries, st.sampled_from([None, PendingWrite(2, 4, BASE - 15, "11")]))
-def test_a_write_that_is_left_out_leaves_all_as_it_was(
-    entry: SyncResult, earlier: PendingWrite | None
-) -> None:
-    """An earlier one whose outcome is not known stays pending."""
+def test_a_skipped_write_changes_nothing(entry: SyncResult, earlier: PendingWrite | None) -> None:
     step = step_of(entry.rules, entry.inputs)
     step = replace(step, history=replace(step.history, pending=earlier))
     for reason in SkippedWriteReason:
@@ -287,8 +283,8 @@ def test_the_default_policies_take_one_sync_a_step() -> None:
 
 
 @given(st.floats(1, 60), st.floats(-100, 100), st.floats(0, 1e9))
-def test_the_instants_of_a_sync(period: float, late: float, origin: float) -> None:
-    """A stamp is not after its decision, and a decision on time is stamped as due."""
+def test_a_stamp_is_not_after_its_decision(period: float, late: float, origin: float) -> None:
+    """A decision on time is stamped as due."""
     due = BASE + origin
     stamp, now = instants_of(due, due + late, period)
     assert stamp < now or math.isclose(stamp, now)

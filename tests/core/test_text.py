@@ -24,12 +24,11 @@ from autoscaler.core.text import duration, printable, rfc3339, visible
         ("\ud800\U000e0041\ue000", "\\ud800\\U000e0041\\ue000"),
     ],
 )
-def test_what_does_not_show_itself_is_written_out(text: str, shown: str) -> None:
-    """Whitespace is a blank, and everything else that acts or hides is its number."""
+def test_invisible_characters_are_written_out(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_what_is_too_long_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_with_a_mark() -> None:
     """The limit counts the mark of the cut, and what is written out."""
     assert printable("x" * 200) == "x" * 200
     assert printable("x" * 201) == "x" * 199 + "…"
@@ -37,7 +36,7 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
     assert printable(" " * 1000 + "x", limit=10) == "…"
 
 
-def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
+def test_only_the_beginning_of_a_long_text_is_read() -> None:
     class Long(str):
         """A text that must be cut before it is gone through."""
 
@@ -65,15 +64,13 @@ def test_any_text_is_one_short_line(text: str, limit: int) -> None:
 
 
 @given(st.floats(0.0, 253_402_300_799.0))
-def test_an_instant_is_what_the_calendar_says(time: float) -> None:
-    """To the second, up to the end of the year 9999."""
+def test_an_instant_is_rfc_3339_up_to_the_year_9999(time: float) -> None:
     whole = datetime.fromtimestamp(int(time), UTC)
     assert rfc3339(time) == whole.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
 @pytest.mark.parametrize("time", [-1.0, -float("inf")])
-def test_what_is_no_instant_is_the_first(time: float) -> None:
-    """A source of series may send anything."""
+def test_an_instant_before_1970_is_1970(time: float) -> None:
     assert rfc3339(time) == "1970-01-01T00:00:00Z"
 
 
@@ -91,8 +88,7 @@ def test_durations_have_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_a_line_keeps_its_layout_and_nothing_that_acts() -> None:
-    """Blanks before and between words stay; the rest is written out, and cut as always."""
+def test_a_line_keeps_its_blanks_and_shows_control_characters() -> None:
     assert visible("  limit       3 -> 4", 100) == "  limit       3 -> 4"
     assert visible("  a\x1b[2J\nb\u202e", 100) == r"  a\x1b[2J b\u202e"
     assert visible("x" * 101, 100) == "x" * 99 + "…"

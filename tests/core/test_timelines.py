@@ -35,7 +35,6 @@ def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
 
 
 def test_scaling_down_gives_room_for_scaling_up() -> None:
-    """Changes of a period are counted net, in both directions."""
     both = behavior(
         up=rules(pods_policy(2, 60), window=0), down=rules(percent_policy(100, 60), window=0)
     )
@@ -58,28 +57,24 @@ FOUR_A_MINUTE = behavior(up=rules(pods_policy(4, 60), window=0))
 
 
 def test_a_failed_write_is_tried_again_with_a_whole_allowance() -> None:
-    """No event was stored, so nothing of the policy's allowance is spent."""
     line = Timeline(spec(QUEUE, behavior=FOUR_A_MINUTE), replicas=1)
     line.sync("0s", queue=200, write_fails="etcd is down").want(1).events("FailedRescale")
     line.conditions(AbleToScale="FailedUpdateScale", ScalingLimited="ScaleUpLimit")
     line.sync("15s", queue=200).want(5).sync("30s", queue=200).want(5).releases("1m15s")
 
 
-def test_the_bounds_spend_the_allowance() -> None:
-    """A rescale to a bound is an event like any other."""
+def test_a_rescale_to_a_bound_spends_the_allowance() -> None:
     line = Timeline(spec(QUEUE, minimum=4, behavior=FOUR_A_MINUTE), replicas=1)
     line.sync("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
     line.sync("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
 
 
 def test_a_restart_holds_the_current_count_for_a_window() -> None:
-    """The count that is found is the first recommendation."""
     line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6).sync("0s", queue=60).want(6)
     line.restart().sync("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
 
 
-def test_a_short_absence_is_no_news() -> None:
-    """The window goes on where it was: the old recommendation of 8 leaves it on time."""
+def test_a_short_absence_keeps_the_window() -> None:
     line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).sync("15s", queue=10).want(8)
     line.away(45)
     line.sync("45s", queue=10).want(8).releases("5m").sync("5m1s", queue=10).want(1)
@@ -97,7 +92,7 @@ def test_a_long_absence_lets_nothing_go_down_before_one_window() -> None:
 # -- more is wanted than bounds and policies permit ------------------------------------------------
 
 
-def test_saturation_is_how_much_is_missing_and_since_when() -> None:
+def test_a_saturation_has_the_missing_replicas_and_the_start() -> None:
     """At the maximum, or by a policy that permits too little; a fulfilled wish ends it."""
     target = Timeline(spec(QUEUE, maximum=5, behavior=FREE), replicas=5)
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
@@ -135,7 +130,6 @@ def test_to_zero_and_back(rule: object) -> None:
 
 
 def test_a_target_set_to_zero_by_hand_stays_off() -> None:
-    """Whatever the queue says, until another count is set."""
     line = Timeline(spec(QUEUE, minimum=1), replicas=3).sync("0s", queue=30).want(3)
     line.by_hand(0).sync("15s", queue=500).want(0, outcome="ok").events()
     line.conditions(ScalingActive="ScalingDisabled", AbleToScale="SucceededGetScale")
@@ -144,7 +138,6 @@ def test_a_target_set_to_zero_by_hand_stays_off() -> None:
 
 
 def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
-    """It was we who brought it there, so it is we who bring it to the new minimum."""
     line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
     line.change(spec(QUEUE, minimum=2, behavior=FREE)).sync("15s", queue=0)
     line.want(2, reason="Current number of replicas below Spec.MinReplicas")
@@ -152,7 +145,6 @@ def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
 
 
 def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
-    """Once the count has left our zero, the next zero is not ours."""
     line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
     line.by_hand(1).sync("15s", queue=10).want(1)
     line.by_hand(0).change(spec(QUEUE, minimum=1, behavior=FREE)).sync("30s", queue=100).want(0)
@@ -170,7 +162,6 @@ def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
 
 
 def test_a_pause_at_zero_ends_after_the_state_was_lost() -> None:
-    """The zero that it left is ours."""
     line = Timeline(spec(QUEUE, minimum=1), replicas=3).annotated(paused_replicas="0")
     line.sync("0s", queue=30).want(0).annotated().restart().sync("15s", queue=30).want(1)
 
@@ -178,10 +169,9 @@ def test_a_pause_at_zero_ends_after_the_state_was_lost() -> None:
 @pytest.mark.parametrize(
     ("messages", "wanted"), [(500, True), (0.001, True), (0, False), (None, False)]
 )
-def test_a_target_that_others_switched_off_says_whether_a_metric_wants_it(
+def test_a_target_switched_off_by_others_has_the_metric_that_wants_it(
     messages: float | None, *, wanted: bool
 ) -> None:
-    """It stays at zero all the same; what is missing asks for nothing."""
     line = Timeline(spec(QUEUE, minimum=1), replicas=3).sync("0s", queue=30).by_hand(0, "kubectl")
     line.sync("15s", queue=messages).want(0)
     assert line.decision.wanted_by == (QUEUE if wanted else None)
