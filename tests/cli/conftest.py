@@ -7,12 +7,24 @@ import pytest
 
 from autoscaler import clock
 
+Zone = Callable[[str], None]
+
 
 @pytest.fixture
-def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
-    """Let the local zone be Europe/Berlin; gives what sets the Unix time."""
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    yield lambda now: monkeypatch.setattr(clock, "wall", lambda: now)
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Zone]:
+    """Give a function that sets the local zone."""
+
+    def set_to(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield set_to
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture
+def in_berlin(zone: Zone, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let the local zone be Europe/Berlin; gives a function that sets the Unix time."""
+    zone("Europe/Berlin")
+    return lambda now: monkeypatch.setattr(clock, "wall", lambda: now)

@@ -72,15 +72,18 @@ class Bed:
         items = self.world.api.get(others.path_of(self.world.namespace))["items"]
         return sorted(document["metadata"]["name"] for document in items)
 
+    def path(self, name: str = "web") -> str:
+        """Return the path of an HPA."""
+        return f"{others.path_of(self.world.namespace)}/{name}"
+
     def decided(self, name: str, count: int, **labels: str) -> None:
         """Let an HPA want a count; make it if it is not there, with labels."""
-        path = others.path_of(self.world.namespace)
         if name not in self.there():
             hpa = others.autoscaler(name, of="a")
             hpa["metadata"]["labels"] = labels
             others.create(self.world.api, self.world.namespace, hpa)
         status = {"desiredReplicas": count, "currentReplicas": 1, "currentMetrics": []}
-        self.world.api.patch(f"{path}/{name}/status", {"status": status})
+        self.world.api.patch(f"{self.path(name)}/status", {"status": status})
 
     def target(self, name: str) -> Json:
         """Return the daemon's answer about a target."""
@@ -97,7 +100,7 @@ class Bed:
 def run(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Bed]]:
-    """Give a function that starts a daemon with a target `a`."""
+    """Give a function that starts a daemon with a target `a`, which an HPA `web` may scale."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("KUBECONFIG", str(world.plane.kubeconfig))
     monkeypatch.setattr(moving, "_PATIENCE_SECONDS", 2.0)
@@ -105,13 +108,16 @@ def run(
     world.deploy("a", paused=True)
     with ExitStack() as stack:
 
-        def start(*more: Document, arguments: tuple[str, ...] = (), mode: str = "live") -> Bed:
-            document = world.document(world.target("a", mode=mode), *more)
+        def start(*more: Document, arguments: tuple[str, ...] = (), hpa: int | None = None) -> Bed:
+            document = world.document(world.target("a"), *more)
             daemon = stack.enter_context(world.start(document, *arguments))
             daemon.wait_event("started")
             count = "autoscaler_target_current_replicas"
             daemon.wait("a sync", lambda: daemon.metric(count, target=world.key("a")))
-            return Bed(world, daemon, capsys)
+            bed = Bed(world, daemon, capsys)
+            if hpa is not None:
+                bed.decided("web", hpa)
+            return bed
 
         yield start
 
@@ -122,8 +128,7 @@ def test_an_obstacle_keeps_everything_unchanged(
     """It is named with what to do; the HPA, the file and the folder are as before."""
     for name in ("never", "lost"):
         world.deploy(name, paused=True)
-    bed = run(world.target("never", mode="shadow"), world.target("lost", metrics=[]))
-    bed.decided("web", 1)
+    bed = run(world.target("never", mode="shadow"), world.target("lost", metrics=[]), hpa=1)
     nobody = f"http://127.0.0.1:{free_port()}"
     assert nobody in bed.refused("a", url=nobody)
     assert_parts(bed.refused("lost"), "failing", "--force")
@@ -131,7 +136,7 @@ def test_an_obstacle_keeps_everything_unchanged(
     assert bed.refused("never") == adoption_text.IN_SHADOW
     others.create(world.api, world.namespace, others.autoscaler("other", of="a"))
     assert_parts(bed.refused("a"), f'{HPA} "other"', f'{HPA} "web"')
-    world.api.delete(f"{others.path_of(world.namespace)}/other")
+    world.api.delete(bed.path("other"))
     monkeypatch.setattr(
         *(adopting, "verdict_of"),
         lambda _, key: moving.ShadowVerdict(agrees=False, sentence=f"{key} differs often"),
@@ -180,8 +185,7 @@ def test_a_target_of_another_shard_is_refused(
 
 def test_an_interrupted_move_is_continued(run: Callable[..., Bed], world: World) -> None:
     """An HPA that is not at rest, and a daemon that is gone."""
-    bed = run()
-    bed.decided("web", 8)
+    bed = run(hpa=8)
     code, out, error = bed.adopt("a", EXECUTE)
     hpa = f'{HPA} "web"'
     assert code == 1
@@ -226,8 +230,7 @@ def test_a_daemon_in_shadow_is_refused_before_anything_changes(
     run: Callable[..., Bed],
 ) -> None:
     """No change of a file ends `run --shadow`."""
-    bed = run(arguments=("--shadow",))
-    bed.decided("web", 1)
+    bed = run(arguments=("--shadow",), hpa=1)
     assert bed.refused("a") == adoption_text.IN_SHADOW
     assert obstacles(bed.adopt("a", AdoptOptions())[1]) == [adoption_text.IN_SHADOW]
 
@@ -240,8 +243,7 @@ def test_a_move_is_continued_after_a_kill_at_any_step_over_and_back(
     run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two requests that change something, and before the line about a request."""
-    bed = run()
-    bed.decided("web", 1)
+    bed = run(hpa=1)
     steps = [
         (Move, "save", True),
         (ReplacedAutoscalers, "delete", False),
@@ -276,10 +278,8 @@ def test_a_move_is_continued_after_a_kill_at_any_step_over_and_back(
 
 def test_two_moves_at_once_have_the_same_result(run: Callable[..., Bed]) -> None:
     """One of both may find that the other has done it."""
-    bed = run()
-    bed.decided("web", 1)
-    path = f"{others.path_of(bed.world.namespace)}/web"
-    spec = bed.world.api.get(path)["spec"]
+    bed = run(hpa=1)
+    spec = bed.world.api.get(bed.path())["spec"]
     place = SourceOptions(f"http://{bed.daemon.address}", config=bed.daemon.file)
     for wishes, there in ((EXECUTE, []), (BACK, ["web"])):
         with ThreadPoolExecutor(2) as pool:
@@ -288,7 +288,7 @@ def test_two_moves_at_once_have_the_same_result(run: Callable[..., Bed]) -> None
             ]
         assert [item.result() for item in both] == [0, 0]
         assert bed.there() == there
-    assert bed.world.api.get(path)["spec"] == spec
+    assert bed.world.api.get(bed.path())["spec"] == spec
     assert bed.world.changes("a") == 1
 
 
@@ -297,9 +297,8 @@ def test_an_hpa_that_is_edited_after_it_was_saved_stays(
     run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch, edit: str
 ) -> None:
     """The next run saves it as it is then."""
-    bed, save = run(), Move.save
-    bed.decided("web", 1)
-    api, path = bed.world.api, f"{others.path_of(bed.world.namespace)}/web"
+    bed, save = run(hpa=1), Move.save
+    api, path = bed.world.api, bed.path()
 
     def save_and_edit(move: Move, other: Json) -> None:
         save(move, other)
@@ -329,10 +328,8 @@ def test_a_target_at_zero_goes_back_with_a_count_at_which_an_hpa_acts(
     run: Callable[..., Bed], least: int | None, count: int
 ) -> None:
     """The minimum of the HPA, and 1 at least; the review says so and changes nothing."""
-    bed = run()
-    bed.decided("web", 1)
-    path = f"{others.path_of(bed.world.namespace)}/web"
-    bed.world.api.patch(path, {"spec": {"minReplicas": least}})
+    bed = run(hpa=1)
+    bed.world.api.patch(bed.path(), {"spec": {"minReplicas": least}})
     assert bed.adopt("a", EXECUTE)[0] == 0
     bed.world.set_by_hand("a", 0)
     reviewed = bed.adopt("a", AdoptOptions(back=True))[1]
@@ -380,7 +377,7 @@ def test_a_target_goes_back_without_a_manifest(run: Callable[..., Bed]) -> None:
     assert code == 0
     assert "\n       - type: External\n" in reviewed
     assert bed.adopt("a", AdoptOptions(execute=True, back=True, force=True))[0] == 0
-    made: Json = bed.world.api.get(f"{others.path_of(bed.world.namespace)}/a")
+    made: Json = bed.world.api.get(bed.path("a"))
     assert made["spec"]["maxReplicas"] == 10
     assert made["spec"]["metrics"][0]["external"]["target"]["averageValue"] == "1"
     assert bed.controlled("a") == f'{HPA} "a"'

@@ -1,8 +1,9 @@
-"""What pages of docs/reference show is what the commands print.
+"""What pages of documents show is what the commands print.
 
-With `DOCUMENTS=1` in the environment the pages are written instead of compared.
+With `DOCUMENTS=1` in the environment the pages of docs/reference are written, not compared.
 """
 
+import math
 import os
 import re
 import shlex
@@ -10,12 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic.alias_generators import to_camel
 
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.other_files import read_file
+from autoscaler.lab.rendering import MEASURES
 from tests.adapters.record.recording import running
-from tests.cli.test_commands import ran
+from tests.cli.test_commands import queue_config, ran
 from tests.cli.test_recorded import NOW, record, three
+from tests.core.builders import BASE
+from tests.worlds.daemon import write_config
 
 REFERENCE = Path("docs/reference").absolute()
+REPLAY = Path("docs/guides/replay.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", REPLAY, re.DOTALL)
 QUEUE: dict[float, float] = {0: 30, 105: 30, 120: 50, 135: 40, 150: 35, 450: 20}
 """The messages at each second."""
 MISTAKES = """\
@@ -85,3 +94,35 @@ def test_validate_prints_the_mistakes_of_the_page(
         return f"```text\n{out}{err}```"
 
     compare("configuration.md", r"```text\nautoscaler\.yaml:3: .*?```", printed, 1)
+
+
+def test_replay_prints_what_its_page_shows(tmp_path: Path) -> None:
+    config, load = tmp_path / "autoscaler.yaml", tmp_path / "load.csv"
+    write_config(config, queue_config("http://127.0.0.1:9", "shop", "web"))
+    rows = (
+        f"{int(BASE) + row * 15},{int(200 + 190 * math.sin(row / 900))},5\n"
+        for row in range(2 * 5760)
+    )
+    load.write_text("t,value,replicas\n" + "".join(rows))
+    (shown,) = (text for _, text in BLOCKS if "replay -c autoscaler.yaml --csv load.csv" in text)
+    lines = shown.splitlines()[1:]
+    assert lines.pop() == "  ..."
+    code, printed, _ = ran("replay", "-c", str(config), "--csv", str(load))
+    assert code == 0
+    assert printed.splitlines()[: len(lines)] == lines
+
+
+def test_the_assumptions_of_the_page_of_replays_are_valid(tmp_path: Path) -> None:
+    (text,) = (text for _, text in BLOCKS if text.startswith("loads:"))
+    path = tmp_path / "assume.yaml"
+    path.write_text(text)
+    found = read_file(path, "a mapping").model(Assumptions)
+    for entries in (found.loads, found.workloads):
+        stated = set().union(*(entry.model_fields_set for entry in entries))
+        assert stated == set(type(entries[0]).model_fields)
+
+
+def test_every_measure_of_a_replay_is_explained() -> None:
+    for measure in MEASURES:
+        assert measure.heading in REPLAY
+        assert f"`{to_camel(measure.field)}`" in REPLAY

@@ -64,27 +64,26 @@ def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: 
         assert autoscaler("validate", str(file), environment=environment).stderr == ""
 
 
-def test_validate_warns_of_a_key_without_a_value(tmp_path: Path) -> None:
-    """With the place, and the file is valid all the same; also one that is piped in."""
-    text = "prometheus: {url: http://p:9090}\ntargets: []\nscaleDownBreaker:\n"
-    (tmp_path / "a.yaml").write_text(text)
-    for name, shown in ((str(tmp_path / "a.yaml"), tmp_path / "a.yaml"), ("-", "standard input")):
-        ran = autoscaler("validate", name, environment=NOWHERE, given=text)
-        assert ran.returncode == 0
-        assert ran.stderr.startswith(f"{shown}:3: warning: scaleDownBreaker: ")
-
-
-def test_validate_reads_standard_input(tmp_path: Path) -> None:
-    """`-` is what is piped in, and includes files of the working directory."""
+@pytest.mark.parametrize(
+    ("line", "code", "parts"),
+    [
+        ("syncPeriod: 15s", 0, ["valid, 0 targets in 2 files"]),
+        ("syncPeriod: 15", 2, [":3: syncPeriod: ", " 15s"]),
+        ("scaleDownBreaker:", 0, [":3: warning: scaleDownBreaker: "]),
+    ],
+    ids=["valid", "mistake", "warning"],
+)
+def test_validate_reads_a_file_or_standard_input(
+    tmp_path: Path, line: str, code: int, parts: list[str]
+) -> None:
+    """Standard input includes files of the working directory.  With a warning a file is valid."""
     (tmp_path / "more.yaml").write_text("targets: []\n")
-    text = "prometheus: {url: http://p:9090}\ninclude: [more.yaml]\nsyncPeriod: 15\n"
-    for given, code, parts in (
-        (text.replace("15", "15s"), 0, ["standard input: valid, ", "0 targets", "2 files"]),
-        (text, 2, ["standard input:3: syncPeriod: ", " 15s"]),
-    ):
-        ran = autoscaler("validate", "-", environment=NOWHERE, given=given, folder=tmp_path)
+    text = f"prometheus: {{url: http://p:9090}}\ninclude: [more.yaml]\n{line}\n"
+    (tmp_path / "a.yaml").write_text(text)
+    for name, place in (("-", "standard input"), ("a.yaml", "a.yaml")):
+        ran = autoscaler("validate", name, environment=NOWHERE, given=text, folder=tmp_path)
         assert ran.returncode == code
-        assert_parts(ran.stderr if code else ran.stdout, *parts)
+        assert_parts(ran.stdout + ran.stderr, f"{place}:", *parts)
 
 
 def test_validate_of_a_manifest_names_the_command_that_converts_it(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ story = Story(
 )
 keep = "--keep" in sys.argv or None
 clusters = 3 if "--three" in sys.argv else 1
-context = next((one for one in sys.argv[1:] if not one.startswith("--")), None)
+context = next((word for word in sys.argv[1:] if not word.startswith("--")), None)
 options = DemoOptions(context, "demo-under-test", clusters, keep, story)
 sys.exit(perform(options))
 """
@@ -35,7 +35,10 @@ SHORT = ("-c", _SHORT)
 
 
 class DemoProcess:
-    """`autoscaler demo` without a terminal; for a `with` statement, which kills what is left."""
+    """`autoscaler demo` without a terminal.
+
+    The end of a `with` statement kills what is left, which has to be nothing.
+    """
 
     def __init__(
         self,
@@ -66,10 +69,14 @@ class DemoProcess:
             )
         return self
 
-    def __exit__(self, *_: object) -> None:
-        for pid in self.session():
-            os.kill(pid, signal.SIGKILL)
-        self._process.wait()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        try:
+            if error is None:
+                self._assert_nothing_left()
+        finally:
+            for pid in self.session():
+                os.kill(pid, signal.SIGKILL)
+            self._process.wait()
 
     @property
     def output(self) -> str:
@@ -82,8 +89,10 @@ class DemoProcess:
 
         wait_until(f"the demo prints {text!r}", printed, timeout=timeout)
 
-    def signal(self, number: int) -> None:
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal; return the exit code."""
         self._process.send_signal(number)
+        return self.wait(60)
 
     def wait(self, timeout: float = 120.0) -> int:
         return self._process.wait(timeout)
@@ -106,8 +115,8 @@ class DemoProcess:
         )
         return pid
 
-    def assert_nothing_left(self) -> None:
-        """Fail where a process, a file or a port that it named is still there."""
+    def _assert_nothing_left(self) -> None:
+        """Fail if a process, a file or a port that it named is still there."""
         assert self.session() == {}
         assert list(self.temporary.iterdir()) == []
         assert "Warning" not in self.output, self.output

@@ -27,18 +27,18 @@ def cluster() -> Iterator[StandInCluster]:
 
 
 @pytest.fixture
-def asked(cluster: StandInCluster) -> Iterator[ClusterUnderTest]:
-    """Give what an administrator asks it with."""
-    with ClusterUnderTest(cluster.url, cluster.token) as asked:
-        yield asked
+def client(cluster: StandInCluster) -> Iterator[ClusterUnderTest]:
+    """Give an administrator's client."""
+    with ClusterUnderTest(cluster.url, cluster.token) as client:
+        yield client
 
 
 def test_nothing_is_left_after_the_end() -> None:
     before = set(threading.enumerate())
     with ExitStack() as stack:
         with StandInCluster() as cluster:
-            asked = stack.enter_context(ClusterUnderTest(cluster.url, cluster.token))
-            watch = asked.watch(DEPLOYMENTS_PATH, timeoutSeconds="600")
+            client = stack.enter_context(ClusterUnderTest(cluster.url, cluster.token))
+            watch = client.watch(DEPLOYMENTS_PATH, timeoutSeconds="600")
             events = stack.enter_context(watch)
         # Threads that earlier tests left to end by themselves may have ended meanwhile.
         assert set(threading.enumerate()) <= before
@@ -46,24 +46,24 @@ def test_nothing_is_left_after_the_end() -> None:
         with suppress(requests.exceptions.ChunkedEncodingError):
             assert list(events) == []
         with pytest.raises(requests.ConnectionError):
-            asked.get(DEPLOYMENTS_PATH)
+            client.get(DEPLOYMENTS_PATH)
 
 
-def test_an_old_watch_expires(cluster: StandInCluster, asked: ClusterUnderTest) -> None:
+def test_an_old_watch_expires(cluster: StandInCluster, client: ClusterUnderTest) -> None:
     for number in range(30):
         cluster.store.create(DEPLOYMENTS, "default", deployment(f"web-{number}", 0))
-    with asked.watch(DEPLOYMENTS_PATH, resourceVersion="2") as events:
+    with client.watch(DEPLOYMENTS_PATH, resourceVersion="2") as events:
         (event,) = events
     assert event["type"] == "ERROR"
     assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
-def test_a_namespace_goes_with_all_that_is_in_it(
-    cluster: StandInCluster, asked: ClusterUnderTest
+def test_a_namespace_is_deleted_with_its_objects(
+    cluster: StandInCluster, client: ClusterUnderTest
 ) -> None:
     cluster.store.create(DEPLOYMENTS, "default", deployment("web", 3))
-    wait_until("the pods are there", lambda: len(cluster.store.list_all(PODS)[0]) == 3)
-    assert asked.request("DELETE", "/api/v1/namespaces/default").status == 200
+    wait_until("the pods", lambda: len(cluster.store.list_all(PODS)[0]) == 3)
+    assert client.request("DELETE", "/api/v1/namespaces/default").status == 200
     for resource in (NAMESPACES, DEPLOYMENTS, PODS):
         left = partial(cluster.store.list_all, resource)
         eventually(left, lambda found: found[0] == [])
@@ -95,7 +95,7 @@ def test_the_kubeconfig_is_private(cluster: StandInCluster, tmp_path: Path) -> N
 )
 def test_no_request_breaks_the_server(
     cluster: StandInCluster,
-    asked: ClusterUnderTest,
+    client: ClusterUnderTest,
     method: str,
     path: str,
     content_type: str,
@@ -107,4 +107,4 @@ def test_no_request_breaks_the_server(
     url = f"{cluster.url}{DEPLOYMENTS_PATH}{path}"
     answer = requests.request(method, url, data=body, headers=headers, timeout=5)
     assert answer.status_code == code
-    assert asked.get(f"{DEPLOYMENTS_PATH}/web/scale").body["spec"] == {"replicas": 1}
+    assert client.get(f"{DEPLOYMENTS_PATH}/web/scale").body["spec"] == {"replicas": 1}

@@ -56,7 +56,7 @@ def test_a_scale_is_read_and_written(api: Api, namespace: str, web: str, count: 
 
 
 @pytest.mark.parametrize("count", [3, 0])
-def test_who_set_the_count_is_kept(
+def test_the_manager_of_the_count_is_recorded(
     cluster: ClusterUnderTest, api: Api, namespace: str, web: str, count: int
 ) -> None:
     scales = Scales(api)
@@ -74,7 +74,7 @@ def test_a_count_of_zero_is_left_out(cluster: ClusterUnderTest, namespace: str) 
 
 
 @pytest.mark.usefixtures("web")
-def test_of_many_writers_one_wins(api: Api, namespace: str) -> None:
+def test_one_of_many_writers_wins(api: Api, namespace: str) -> None:
     scales = Scales(api)
     scale = scale_of(scales, namespace)
     with ThreadPoolExecutor(8) as pool:
@@ -88,7 +88,7 @@ def test_of_many_writers_one_wins(api: Api, namespace: str) -> None:
     assert scale_of(scales, namespace).spec_replicas == count
 
 
-def test_a_missing_object_is_told_by_a_status(cluster: ClusterUnderTest, namespace: str) -> None:
+def test_a_missing_object_has_a_status(cluster: ClusterUnderTest, namespace: str) -> None:
     for suffix in ("/gone", "/gone/scale"):
         reply = cluster.get(f"{manifests.deployments(namespace)}{suffix}")
         assert (reply.status, reply.body["reason"]) == (404, "NotFound")
@@ -124,7 +124,7 @@ def test_an_event_is_made_and_updated(cluster: ClusterUnderTest, api: Api, names
     assert event["involvedObject"]["name"] == "web"
 
 
-def test_of_two_writers_of_a_lease_one_wins(api: Api, namespace: str) -> None:
+def test_one_of_two_writers_of_a_lease_wins(api: Api, namespace: str) -> None:
     leases, record = Leases(api, namespace, "autoscaler"), LeaseRecord("a", 15, 1.0, 1.0)
     assert leases.read(soon()) is None
     made = instance(Lease, leases.write(record, None, soon()))
@@ -149,15 +149,15 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
     path = manifests.leases(namespace)
     for name, group in (("one", "a"), ("other", "b")):
         cluster.create(path, lease(name, group=group))
-    asked = {"labelSelector": "group=a"}
-    listed = cluster.get(path, **asked)
+    query = {"labelSelector": "group=a"}
+    listed = cluster.get(path, **query)
     assert [content["metadata"]["name"] for content in listed.body["items"]] == ["one"]
 
     def label(name: str, group: str | None) -> None:
         body = {"metadata": {"labels": {"group": group}}}
         assert cluster.patch(f"{path}/{name}", body).status == 200
 
-    with cluster.watch(path, resourceVersion=listed.version, **asked) as events:
+    with cluster.watch(path, resourceVersion=listed.version, **query) as events:
         cluster.patch(f"{path}/one", {"spec": {"holderIdentity": "b"}})
         cluster.patch(f"{path}/other", {"spec": {"holderIdentity": "b"}})
         label("other", "a")
@@ -165,15 +165,15 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
         label("one", "c")
         assert cluster.request("DELETE", f"{path}/one").status == 200
         assert cluster.request("DELETE", f"{path}/other").status == 200
-        told = [next(events) for _ in range(4)]
-    assert [(text["type"], text["object"]["metadata"]["name"]) for text in told] == [
+        changes = [next(events) for _ in range(4)]
+    assert [(change["type"], change["object"]["metadata"]["name"]) for change in changes] == [
         ("MODIFIED", "one"),
         ("ADDED", "other"),
         ("DELETED", "one"),
         ("DELETED", "other"),
     ]
-    assert told[2]["object"]["metadata"]["labels"] == {"group": "a"}
-    versions = [int(text["object"]["metadata"]["resourceVersion"]) for text in told]
+    assert changes[2]["object"]["metadata"]["labels"] == {"group": "a"}
+    versions = [int(change["object"]["metadata"]["resourceVersion"]) for change in changes]
     assert versions == sorted(set(versions))
 
 
@@ -189,7 +189,7 @@ def test_pods_are_selected_by_their_labels(api: Api, namespace: str) -> None:
     assert not isinstance(list_pods(api, namespace, "a in b", soon()), tuple)
 
 
-def test_a_watch_tells_what_happens(cluster: ClusterUnderTest, namespace: str) -> None:
+def test_a_watch_has_an_event_of_each_change(cluster: ClusterUnderTest, namespace: str) -> None:
     path = manifests.deployments(namespace)
     version = cluster.get(path).version
     deploy(cluster, namespace, 0)
@@ -214,7 +214,7 @@ def test_a_watch_ends_when_its_time_is_over(cluster: ClusterUnderTest, namespace
         assert list(events) == []
 
 
-def test_bookmarks_tell_how_far_a_watch_is(cluster: ClusterUnderTest, namespace: str) -> None:
+def test_bookmarks_have_a_later_version(cluster: ClusterUnderTest, namespace: str) -> None:
     path = manifests.deployments(namespace)
     version = cluster.get(path).version
     deploy(cluster, namespace, 0)

@@ -33,7 +33,7 @@ class Timeline:
 
         self.store.update(DEPLOYMENTS, "default", name, change)
 
-    def at(self, seconds: float) -> float | None:
+    def step(self, seconds: float) -> float | None:
         """Let the controllers work until nothing more happens at an instant."""
         while True:
             version = self.store.version
@@ -59,27 +59,27 @@ def timeline() -> Timeline:
 
 def test_pods_start_and_stop_in_their_time(timeline: Timeline) -> None:
     timeline.create("web", 3)
-    assert timeline.at(0) == 3.0
+    assert timeline.step(0) == 3.0
     assert timeline.counts() == (3, 0)
     assert timeline.status("web") == {"replicas": 3, "updatedReplicas": 3, "observedGeneration": 1}
-    timeline.at(2.9)
+    timeline.step(2.9)
     assert timeline.counts() == (3, 0)
-    assert timeline.at(3) is None
+    assert timeline.step(3) is None
     assert timeline.counts() == (3, 3)
     assert timeline.status("web")["readyReplicas"] == 3
     timeline.scale("web", 1)
-    assert timeline.at(4) is None
+    assert timeline.step(4) is None
     assert timeline.counts() == (1, 1)
     assert timeline.status("web")["replicas"] == 1
 
 
 def test_pods_that_are_not_ready_go_first(timeline: Timeline) -> None:
     timeline.create("web", 2)
-    timeline.at(0)
-    timeline.at(3)
+    timeline.step(0)
+    timeline.step(3)
     old = {meta(pod)["name"] for pod in timeline.pods()}
     timeline.scale("web", 5)
-    timeline.at(4)
+    timeline.step(4)
     timeline.scale("web", 2)
-    timeline.at(4.5)
+    timeline.step(4.5)
     assert {meta(pod)["name"] for pod in timeline.pods()} == old

@@ -1,6 +1,7 @@
-"""The scale-down breaker over whole syncs: who is held, who goes, and who waits (semantics 8.7)."""
+"""The scale-down breaker over whole syncs: which targets it holds (semantics 8.7)."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.breaker import Breaker, BreakerState
+from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import Flags
@@ -18,7 +20,7 @@ from autoscaler.sync.breakers import Breakers
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.sync.run import Syncer, SyncRun
 from tests.core.builders import behavior, percent_policy, rules
-from tests.narrowing import known
+from tests.narrowing import instance, known
 from tests.worlds.memory import T0, Memory, external
 from tests.worlds.waiting import NotInTimeError, wait_until
 
@@ -33,14 +35,22 @@ def fleet(count: int, *, promql: str = "queue", server: str = "", first: int = 0
     """Return targets that read one series each of a query, and may go down at once."""
     targets = []
     for number in range(first, first + count):
-        metric_target = external("shop", f"w{number}", queue=f"w{number}", promql=promql)
-        query = replace(metric_target.queries[0], server=server)
-        targets.append(
-            replace(
-                metric_target, spec=replace(metric_target.spec, behavior=FREE), queries=(query,)
-            )
-        )
+        target = external("shop", f"w{number}", queue=f"w{number}", promql=promql)
+        spec, query = replace(target.spec, behavior=FREE), replace(target.queries[0], server=server)
+        targets.append(replace(target, spec=spec, queries=(query,)))
     return targets
+
+
+def two_servers() -> list[Target]:
+    """Return 30 targets of the default server, and then 30 of another one."""
+    return fleet(30) + fleet(30, promql="far", server="mimir", first=30)
+
+
+def watched(targets: Sequence[Target]) -> Breakers:
+    """Return breakers of some targets."""
+    breakers = Breakers()
+    breakers.change(BREAKER, targets)
+    return breakers
 
 
 class Fleet:
@@ -65,8 +75,14 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         self.syncer.__exit__()
 
+    def restart(self, seconds: float = 0.0) -> None:
+        """End the process, and start another one some seconds later."""
+        self.syncer.__exit__()
+        self.time += seconds
+        self.start()
+
     def start(self) -> None:
-        """Begin as a process would; what is stored is gone on with."""
+        """Start as a process does, from the stored state."""
         self.syncer: Syncer = self.world.syncer(known=dict(self.world.kept))
         self.syncer.breakers.resume(self.world.breakers, T0 + self.time, self.time)
         self.configure(self._breaker)
@@ -75,8 +91,12 @@ class Fleet:
         ports = self.world.world()
         self.syncer.change(Flags(), ports, self.targets, {"": 100_000.0}, breaker)
 
+    def fill(self, targets: Sequence[Target], messages: float = 0.0) -> None:
+        """Set the messages of some queues; none, as after a label was renamed, by default."""
+        self.messages |= {_name(target): messages for target in targets}
+
     def sync(self, targets: Sequence[Target] | None = None, seconds: float = 15.0) -> None:
-        """Sync some targets, or all, so many seconds after the last ones."""
+        """Sync some targets, or all, some seconds after the last sync."""
         self.time += seconds
         self.begin(self.targets if targets is None else targets)
 
@@ -92,11 +112,9 @@ class Fleet:
         self.syncer.sync(targets, T0 + self.time, budget, steady=self.time)
 
     def counts(self) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for scale in self.world.scales.values():
-            assert isinstance(scale, Scale)
-            found[scale.spec_replicas] = found.get(scale.spec_replicas, 0) + 1
-        return found
+        """Return how many targets have each number of replicas."""
+        scales = self.world.scales.values()
+        return Counter(instance(Scale, scale).spec_replicas for scale in scales)
 
     def changes(self) -> list[str]:
         return [event.change.value for event in self.news]
@@ -106,7 +124,7 @@ class Fleet:
 def after_rename(count: int, empty: int) -> Iterator[Fleet]:
     """Return so many targets after a sync in which the first queues are empty."""
     with Fleet(fleet(count)) as run:
-        emptied(run, empty)
+        run.fill(run.targets[:empty])
         run.sync()
         yield run
 
@@ -127,19 +145,19 @@ def _name(target: Target) -> str:
     return target.spec.scale_target_ref.name
 
 
-def emptied(run: Fleet, count: int) -> None:
-    """Let the first queues be empty, as after a label was renamed."""
-    for target in run.targets[:count]:
-        run.messages[_name(target)] = 0.0
+def test_a_target_in_shadow_does_not_count() -> None:
+    """Of a server's ten targets nine are in shadow: it has one."""
+    live, *others = fleet(10)
+    shadows = [replace(target, extensions=Extensions(mode=Mode.SHADOW)) for target in others]
+    assert [status.of for status in watched([live, *shadows]).statuses(0.0)] == [1]
 
 
 def test_five_hundred_targets_whose_label_is_renamed_stay_and_the_others_go_up() -> None:
-    """None goes down for ten minutes; who needs more gets it at once; told once, with its end."""
+    """For ten minutes none goes down; scale-ups are written at once; one event has the end."""
     with Fleet(fleet(520)) as run:
         run.sync()
-        emptied(run, 500)
-        for target in run.targets[500:]:
-            run.messages[_name(target)] = 2 * BUSY
+        run.fill(run.targets[:500])
+        run.fill(run.targets[500:], 2 * BUSY)
         run.sync()
         assert run.counts() == {10: 500, 20: 20}
         (news,) = run.news
@@ -159,45 +177,38 @@ def test_five_hundred_targets_whose_label_is_renamed_stay_and_the_others_go_up()
         assert (held.rescale, held.desired) == (False, 10)
 
 
-def test_without_a_breaker_all_of_them_go() -> None:
-    """It is off unless it is configured."""
-    with Fleet(fleet(40), breaker=None) as run:
-        emptied(run, 40)
-        run.sync()
-        assert run.counts() == {1: 40}
-
-
 def test_a_decline_over_half_an_hour_passes() -> None:
     """All 240 targets go down in the end, eight of them, or 3 %, in each sync."""
     with Fleet(fleet(240)) as run:
         for number in range(30):
-            emptied(run, 8 * (number + 1))
+            run.fill(run.targets[: 8 * (number + 1)])
             run.sync()
         assert run.counts() == {1: 240}
         assert run.news == []
 
 
-@pytest.mark.parametrize("meanwhile", [True, False])
-def test_at_the_end_of_the_hold_who_is_few_goes(*, meanwhile: bool) -> None:
-    """The label was set right for most of them, during the hold or after it; the end is told."""
+@pytest.mark.parametrize("meanwhile", ["nothing", "sync", "restart"])
+def test_at_the_end_of_the_hold_a_few_targets_go_down(meanwhile: str) -> None:
+    """The label was corrected for most of them; a process that starts later reports no end."""
     with after_rename(100, 100) as run:
-        run.messages = dict.fromkeys(run.messages, BUSY)
-        emptied(run, 10)
-        if meanwhile:
+        run.fill(run.targets[10:], BUSY)
+        if meanwhile == "sync":
             run.sync()
             assert run.counts() == {10: 100}
+        elif meanwhile == "restart":
+            run.restart(seconds=601)
         run.sync(seconds=601)
         assert run.counts() == {1: 10, 10: 90}
-        assert run.changes() == ["tripped", "ended"]
-        assert run.news[-1].down == 10
+        assert run.changes() == ["tripped", *["ended"] * (meanwhile != "restart")]
+        assert run.news[-1].down == (100 if meanwhile == "restart" else 10)
 
 
-def test_others_that_go_down_in_each_sync_are_not_added_up() -> None:
+def test_scale_downs_of_different_syncs_are_not_added_up() -> None:
     """25 % in one sync and 25 others in the next: neither is too many."""
     with Fleet(fleet(100)) as run:
         for start in (50, 25, 0):
-            run.messages = {f"w{n}": BUSY for n in range(100)}
-            run.messages |= {f"w{n}": 0.0 for n in range(start, start + 25)}
+            run.fill(run.targets, BUSY)
+            run.fill(run.targets[start : start + 25])
             for scale in run.world.scales:
                 run.world.scales[scale] = Scale(10, 10, f"app={scale.removeprefix('shop/')}")
             run.sync()
@@ -205,12 +216,11 @@ def test_others_that_go_down_in_each_sync_are_not_added_up() -> None:
         assert run.news == []
 
 
-def test_it_trips_again_though_the_first_ones_after_the_hold_stay() -> None:
-    """A hold that is over is not judged by half of a sync; one that begins later has no say."""
+def test_a_breaker_trips_again_though_the_first_targets_after_the_hold_stay() -> None:
+    """A hold that is over is not judged by half of a sync; a later sync has no influence."""
     targets = fleet(100)
     keys = [target.key for target in targets]
-    breakers = Breakers()
-    breakers.change(BREAKER, targets)
+    breakers = watched(targets)
     for begun, down, changes in (
         (0.0, 40, ["tripped"]),
         (601.0, 40, ["tripped again"]),
@@ -228,13 +238,10 @@ def test_it_trips_again_though_the_first_ones_after_the_hold_stay() -> None:
         assert [news.change.value for news in breakers.end(turn, begun)] == changes
 
 
-def test_what_a_sync_cannot_decide_counts_no_longer_and_what_a_stopped_one_left_says_nothing() -> (
-    None
-):
-    """A hold ends though a target of each sync raises; a daemon that stops tells no such end."""
+def test_targets_that_a_sync_does_not_decide_count_no_longer_unless_it_was_stopped() -> None:
+    """A hold ends though a target of each sync raises; a daemon that stops reports no such end."""
     targets = fleet(40)
-    breakers = Breakers()
-    breakers.change(BREAKER, targets)
+    breakers = watched(targets)
     turn = breakers.begin(targets, 0.0)
     for target in targets:
         breakers.note(target.key, 0.0, down=True)
@@ -250,7 +257,7 @@ def test_what_a_sync_cannot_decide_counts_no_longer_and_what_a_stopped_one_left_
 def test_a_decision_at_the_end_of_the_hold_is_either_held_or_reviewed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is asked for at the instant at which it was counted, unless it had to wait."""
+    """It is reviewed at the instant at which it was counted, unless it had to wait."""
     with after_rename(40, 40) as run:
         until = run.news[-1].trip.until - T0
         instants = iter([until - 0.001])
@@ -275,8 +282,7 @@ def given_up(run: Fleet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_target_that_is_not_decided_yet_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """5 go down and 20 may: those of them that did in their last sync are not more than 20."""
     with Fleet(fleet(100)) as run:
-        for target in (*run.targets[:5], *run.targets[80:90]):
-            run.messages[_name(target)] = 0.0
+        run.fill([*run.targets[:5], *run.targets[80:90]])
         servers = given_up(run, monkeypatch)
         run.begin(run.targets[80:], budget=2.0)
         assert servers == [""], "80 were not decided"
@@ -286,10 +292,10 @@ def test_a_target_that_is_not_decided_yet_is_counted_once(monkeypatch: pytest.Mo
         assert run.counts() == {1: 15, 10: 85}
 
 
-def test_what_is_decided_while_a_sync_begins_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decisions_while_a_sync_begins_count_as_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another sync decides on 80 targets just before the breakers know of this one, and after."""
     with Fleet(fleet(100)) as run:
-        emptied(run, 5)
+        run.fill(run.targets[:5])
         breakers = run.syncer.breakers
         begin, servers = breakers.begin, given_up(run, monkeypatch)
 
@@ -311,7 +317,7 @@ def test_what_is_decided_while_a_sync_begins_is_decided(monkeypatch: pytest.Monk
 def test_a_trip_is_kept_at_once() -> None:
     """A process that is killed before its sync ends has held, and its successor holds."""
     with Fleet([*fleet(40), *fleet(5, promql="slow", first=40)]) as run:
-        emptied(run, 40)
+        run.fill(run.targets[:40])
         seen: list[Mapping[str, BreakerState]] = []
 
         def wait() -> None:
@@ -326,23 +332,22 @@ def test_a_trip_is_kept_at_once() -> None:
         assert run.changes() == ["tripped"]
 
 
-def test_it_trips_again_until_an_operator_lets_them_go() -> None:
-    """A release lasts for one hold; the breaker watches again after it."""
+def test_a_breaker_trips_again_until_an_operator_releases_its_targets() -> None:
+    """A release outlives a restart: else the operator would have to release again."""
     with after_rename(100, 100) as run:
         run.sync(seconds=601)
         assert run.counts() == {10: 100}
         assert run.changes() == ["tripped", "tripped again"]
         released = run.syncer.breakers.release(None, run.time)
         assert [(news.change, news.down) for news in released] == [(BreakerChange.RELEASED, 100)]
+        run.restart()
         run.sync()
         assert run.counts() == {1: 100}
 
 
-def test_a_release_names_a_server_and_leaves_the_others() -> None:
-    """Of two servers that hold, only the one goes."""
-    targets = fleet(30) + fleet(30, promql="far", server="mimir", first=30)
-    with Fleet(targets) as run:
-        emptied(run, 60)
+def test_a_release_of_a_server_leaves_the_targets_of_others_held() -> None:
+    with Fleet(two_servers()) as run:
+        run.fill(run.targets)
         run.sync()
         assert run.counts() == {10: 60}
         run.syncer.breakers.release("mimir", run.time)
@@ -351,12 +356,9 @@ def test_a_release_names_a_server_and_leaves_the_others() -> None:
 
 
 def test_one_server_that_lies_holds_only_its_own_targets() -> None:
-    """The few that go down on the other one do."""
-    targets = fleet(30) + fleet(30, promql="far", server="mimir", first=30)
-    with Fleet(targets) as run:
-        emptied(run, 3)
-        for target in targets[30:]:
-            run.messages[_name(target)] = 0.0
+    """A few targets of the other one go down."""
+    with Fleet(two_servers()) as run:
+        run.fill([*run.targets[:3], *run.targets[30:]])
         run.sync()
         assert run.counts() == {1: 3, 10: 57}
         assert [news.server for news in run.news] == ["mimir"]
@@ -366,11 +368,10 @@ def test_one_server_that_lies_holds_only_its_own_targets() -> None:
 
 def test_a_target_of_two_servers_counts_for_both_and_is_held_by_either() -> None:
     """Its query of a bound is one of its queries."""
-    near, far = fleet(30), fleet(30, promql="far", server="mimir", first=30)
-    both = replace(near[0], max_replicas_query=far[0].queries[0])
-    with Fleet([both, *near[1:], *far]) as run:
-        for target in (both, *far):
-            run.messages[_name(target)] = 0.0
+    first, *targets = two_servers()
+    both = replace(first, max_replicas_query=targets[-1].queries[0])
+    with Fleet([both, *targets]) as run:
+        run.fill([both, *targets[29:]])
         run.sync()
         assert run.counts() == {10: 60}
         held = known(run.world.result(f"shop/{_name(both)}").decision.breaker)
@@ -381,7 +382,7 @@ def test_a_target_of_two_servers_counts_for_both_and_is_held_by_either() -> None
 def test_targets_of_one_server_are_counted_over_the_syncs_of_a_period() -> None:
     """Five groups of 20 that are synced one after the other: the second one trips it."""
     with Fleet(fleet(100)) as run:
-        emptied(run, 100)
+        run.fill(run.targets[:100])
         groups = [run.targets[start : start + 20] for start in range(0, 100, 20)]
         for group in groups:
             run.time += 3.0
@@ -394,7 +395,7 @@ def test_targets_of_one_server_are_counted_over_the_syncs_of_a_period() -> None:
 def test_a_scale_down_waits_for_the_syncs_that_run_meanwhile() -> None:
     """While a first group waits a second one shows that too many would go: none does."""
     with Fleet(fleet(100)) as run:
-        emptied(run, 100)
+        run.fill(run.targets[:100])
         with waiting(run):
             assert run.counts() == {10: 100}
             run.begin(run.targets[20:40], budget=20.0)
@@ -405,7 +406,7 @@ def test_a_slow_answer_delays_no_scale_up_and_no_scale_down_beyond_the_reads() -
     """Ten would go down; whether 90 others do is not known before two thirds of the time."""
     slow = fleet(45, promql="slow", first=10) + fleet(45, promql="slower", first=55)
     with Fleet([*fleet(10), *slow]) as run:
-        emptied(run, 11)
+        run.fill(run.targets[:11])
         run.messages["w9"] = 2 * BUSY
         written: dict[str, float] = {}
         ended = threading.Event()
@@ -424,9 +425,8 @@ def test_a_slow_answer_delays_no_scale_up_and_no_scale_down_beyond_the_reads() -
 def test_a_target_that_is_decided_twice_meanwhile_is_one_target() -> None:
     """60 of 100 are not decided, however often the other 20 are: the first ones wait on."""
     with Fleet(fleet(100)) as run:
-        emptied(run, 20)
-        for target in run.targets[40:]:
-            run.messages[_name(target)] = 0.0
+        run.fill(run.targets[:20])
+        run.fill(run.targets[40:])
         with waiting(run):
             for _ in range(4):
                 run.begin(run.targets[20:40], budget=20.0)
@@ -434,11 +434,11 @@ def test_a_target_that_is_decided_twice_meanwhile_is_one_target() -> None:
         assert run.counts() == {10: 100}
 
 
-def test_what_is_certain_waits_for_nobody() -> None:
+def test_scale_downs_that_are_certainly_few_do_not_wait() -> None:
     """20 of 100 targets are not decided: even with all of them 30 are not too many."""
     near, slow = fleet(80), fleet(20, promql="slow", first=80)
     with Fleet([*near, *slow]) as run:
-        emptied(run, 10)
+        run.fill(run.targets[:10])
         gone = threading.Semaphore(0)
         run.world.on_write = lambda _name: gone.release()
 
@@ -455,49 +455,26 @@ def test_a_target_that_cannot_be_decided_does_not_count_as_going_down() -> None:
     """Nor does it keep others from it: it is decided, and stays."""
     near, failing = fleet(20), fleet(20, promql="bad", first=20)
     with Fleet([*near, *failing]) as run:
-        emptied(run, 12)
-        run.world.on_query = {
-            "bad": lambda: run.world.answers.update(bad=QueryFailure("no answer"))
-        }
+        run.fill(near[:12])
+        failed = QueryFailure("no answer")
+        run.world.on_query = {"bad": lambda: run.world.answers.update(bad=failed)}
         run.sync()
         assert run.counts() == {1: 12, 10: 28}
 
 
-def test_a_restart_does_not_end_it() -> None:
-    """The new process holds for the rest of the time, and says that it does."""
+def test_a_restart_does_not_end_a_hold() -> None:
+    """The new process holds for the rest of the time, and reports it."""
     with after_rename(50, 50) as run:
         until = run.news[-1].trip.until
-        run.syncer.__exit__()
-        run.start()
+        run.restart()
         assert run.changes() == ["tripped", "resumed"]
         assert run.news[-1].trip.until == pytest.approx(until)
-        run.messages = dict.fromkeys(run.messages, BUSY) | {"w0": 0.0}
+        run.fill(run.targets[1:], BUSY)
         run.sync(seconds=300)
         assert run.counts() == {10: 50}
         run.sync(seconds=301)
         assert run.counts() == {1: 1, 10: 49}
         assert run.changes() == ["tripped", "resumed", "ended"]
-
-
-def test_a_release_outlives_a_restart_too() -> None:
-    """Else the operator would have to release again."""
-    with after_rename(50, 50) as run:
-        run.syncer.breakers.release(None, run.time)
-        run.syncer.__exit__()
-        run.start()
-        run.sync()
-        assert run.counts() == {1: 50}
-
-
-def test_a_hold_that_is_over_when_the_process_starts_is_over() -> None:
-    """Nothing is told of it."""
-    with after_rename(50, 50) as run:
-        run.syncer.__exit__()
-        run.time += 601
-        run.messages = dict.fromkeys(run.messages, BUSY)
-        run.start()
-        run.sync()
-        assert run.changes() == ["tripped"]
 
 
 @pytest.mark.parametrize(
@@ -508,10 +485,10 @@ def test_a_hold_that_is_over_when_the_process_starts_is_over() -> None:
         pytest.param(replace(BREAKER, share=99, hold=60.0), {10: 50}, id="other-values"),
     ],
 )
-def test_a_reload_that_leaves_it_no_server_ends_it_and_other_values_count_from_the_next_trip(
+def test_a_reload_ends_a_hold_only_if_it_leaves_the_breaker_no_server(
     breaker: Breaker | None, counts: dict[int, int]
 ) -> None:
-    """A hold in force is not shortened by an edit of something else."""
+    """Other values hold from the next trip on: an edit does not shorten a hold in force."""
     with after_rename(50, 50) as run:
         run.configure(breaker)
         run.sync(seconds=120)
@@ -519,33 +496,35 @@ def test_a_reload_that_leaves_it_no_server_ends_it_and_other_values_count_from_t
         assert run.changes() == ["tripped"] + (["removed"] if 1 in counts else [])
 
 
-def test_a_target_that_is_removed_does_not_count_any_more() -> None:
+def test_a_removed_target_does_not_count() -> None:
     """The others that would go down are few then."""
     with after_rename(60, 40) as run:
         run.targets = run.targets[30:]
         run.configure(BREAKER)
-        run.messages = dict.fromkeys(run.messages, BUSY) | {"w30": 0.0}
+        run.fill(run.targets[1:], BUSY)
         run.sync()
         run.sync(seconds=590)
         assert run.changes() == ["tripped", "ended"]
         assert (run.news[-1].down, run.news[-1].of) == (1, 30)
 
 
-def test_who_is_above_its_maximum_counts_too() -> None:
-    """Whatever takes a count down but a pause: a lowered maximum for all trips the breaker."""
-    lowered: list[Any] = [
-        replace(item, spec=replace(item.spec, max_replicas=5)) for item in fleet(30)
-    ]
-    with Fleet(lowered) as run:
+@pytest.mark.parametrize(
+    ("breaker", "counts", "changes"), [(BREAKER, {10: 30}, ["tripped"]), (None, {5: 30}, [])]
+)
+def test_a_lowered_maximum_of_all_targets_trips_a_breaker(
+    breaker: Breaker | None, counts: dict[int, int], changes: list[str]
+) -> None:
+    """All that takes a count down counts, except a pause.  Without a breaker all go down."""
+    lowered = [replace(item, spec=replace(item.spec, max_replicas=5)) for item in fleet(30)]
+    with Fleet(lowered, breaker) as run:
         run.sync()
-        assert run.counts() == {10: 30}
-        assert run.changes() == ["tripped"]
+        assert (run.counts(), run.changes()) == (counts, changes)
 
 
 def test_a_daemon_that_stops_while_it_waits_writes_nothing_down() -> None:
-    """What was not known to be few is left to the next start."""
+    """Scale-downs that may be too many are left to the next start."""
     with Fleet(fleet(100)) as run:
-        emptied(run, 100)
+        run.fill(run.targets[:100])
         with waiting(run):
             run.syncer.stop.set()
         assert run.counts() == {10: 100}
@@ -553,13 +532,13 @@ def test_a_daemon_that_stops_while_it_waits_writes_nothing_down() -> None:
 
 
 @pytest.mark.parametrize("breaker", [BREAKER, None])
-def test_a_reload_while_a_sync_waits_is_heeded_by_it(breaker: Breaker | None) -> None:
-    """It waits on for the targets of now, or for nothing where there is no breaker any more."""
+def test_a_sync_that_waits_heeds_a_reload(breaker: Breaker | None) -> None:
+    """It waits for the targets of the new configuration, or for none without a breaker."""
     every = fleet(101)
     with Fleet(every) as run:
         run.targets = every[:100]
         run.configure(BREAKER)
-        emptied(run, 100)
+        run.fill(run.targets[:100])
         with waiting(run, budget=60.0) as syncing:
             run.targets = every
             run.configure(breaker)

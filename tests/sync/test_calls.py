@@ -1,4 +1,4 @@
-"""Calls in order of urgency, at a limiter, none after a stop, and none passed over for ever."""
+"""Calls in order of urgency, at a limited rate, none after a stop, and none starved."""
 
 import socket
 import threading
@@ -129,13 +129,13 @@ def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
     assert clock.monotonic() - begun < 5.0
 
 
-def test_calls_that_were_dropped_while_they_were_held_cost_nobody_a_turn() -> None:
-    """A namespace that was full at one sync's end writes at full width in the next one."""
+def test_cancelled_calls_of_a_full_group_cost_no_turn() -> None:
+    """A namespace that was full at the end of a sync uses all its threads in the next one."""
     ran: list[int] = []
     release = threading.Event()
     with calling(3) as submit:
         first = [submit(0, lambda: release.wait(20)) for _ in range(50)]
-        wait_until("two calls to run", lambda: sum(finding.running() for finding in first) == 2)
+        wait_until("two calls", lambda: sum(finding.running() for finding in first) == 2)
         for held in first:
             held.cancel()
         second = [submit(0, partial(ran.append, number)) for number in range(30)]
@@ -144,18 +144,15 @@ def test_calls_that_were_dropped_while_they_were_held_cost_nobody_a_turn() -> No
     assert sorted(ran) == list(range(30))
 
 
-def of(promql: str, server: str = "") -> QueryKey:
-    """Return a query of a server, by default of the default one."""
-    return QueryKey(server, promql)
-
-
-QUERIES = [of(f"q{number}") for number in range(60)]
+key = partial(QueryKey, "")
+"""Makes a query of the default server."""
+QUERIES = [key(f"q{number}") for number in range(60)]
 FOR_EVER = float("inf")
 AT_ONCE = 16
 
 
-def test_what_had_no_turn_comes_first_the_next_time() -> None:
-    """However many queries there is no time for, each has its turn before any has its second."""
+def test_queries_without_a_turn_come_first_the_next_time() -> None:
+    """Each query has a turn before any has a second one, however little time there is."""
     server = Server()
     with closing(FairQueries(2.0)) as asker:
         for sync in range(3):
@@ -169,20 +166,20 @@ def test_what_had_no_turn_comes_first_the_next_time() -> None:
             assert len(set(server.queried)) == 20 * (sync + 1)
 
 
-def test_who_is_asked_no_more_is_forgotten() -> None:
+def test_a_query_that_is_removed_is_forgotten() -> None:
     """A query that returns is new again."""
     server = Server()
     with closing(FairQueries(2.0)) as asker:
         for promql in ("a", "b"):
-            asker.ask(server, of(promql), FOR_EVER).result()
-        a, b, new = of("a"), of("b"), of("new")
+            asker.ask(server, key(promql), FOR_EVER).result()
+        a, b, new = key("a"), key("b"), key("new")
         assert asker.in_order([b, a, new]) == [new, a, b]
         asker.retain({a})
         assert asker.in_order([a, b]) == [b, a]
 
 
 def test_turns_hold_across_syncs() -> None:
-    """While a sync has many queries waiting, one of another sync that had no turn comes next."""
+    """A new query of another sync comes before the many waiting queries of a first one."""
     server, release = Server(), threading.Semaphore(0)
     with closing(FairQueries(2.0)) as asker, ExitStack() as stack:
         stack.callback(release.release, 2 * len(QUERIES))
@@ -192,7 +189,7 @@ def test_turns_hold_across_syncs() -> None:
         server.wait = lambda _: release.acquire()
         waiting = [asker.ask(server, promql, FOR_EVER) for promql in asker.in_order(QUERIES)]
         begun = eventually(lambda: len(server.queried), lambda count: count == AT_ONCE)
-        new = asker.ask(server, of("new"), FOR_EVER)
+        new = asker.ask(server, key("new"), FOR_EVER)
         release.release()
         eventually(lambda: len(server.queried), lambda count: count == begun + 1)
         assert "new" in server.queried
@@ -200,8 +197,8 @@ def test_turns_hold_across_syncs() -> None:
         assert all(future.result() == answer(90.0) for future in (*waiting, new))
 
 
-def test_the_end_drops_what_has_not_begun() -> None:
-    """It waits for the queries in hand, and asks no other."""
+def test_the_end_cancels_queries_that_have_not_begun() -> None:
+    """It waits for the running queries, and sends no other."""
     server, release = Server(), threading.Event()
     server.wait = lambda _: release.wait(30)
     asker = FairQueries(2.0)
@@ -216,7 +213,7 @@ def test_the_end_drops_what_has_not_begun() -> None:
     assert sum(future.cancelled() for future in futures) == len(QUERIES) - AT_ONCE
 
 
-def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
+def test_queries_that_were_cut_short_come_first_the_next_time() -> None:
     """Three times sixteen queries, each of more than a third of a sync's time: none is left out."""
     queries, answered = QUERIES[: 3 * AT_ONCE], set[QueryKey]()
 
@@ -232,28 +229,30 @@ def test_who_was_cut_short_late_comes_first_the_next_time() -> None:
     with closing(FairQueries(0.0)) as asker:
         for _ in range(20):
             deadline = clock.monotonic() + 0.55
-            asked = [(key, asker.ask(server, key, deadline)) for key in asker.in_order(queries)]
-            answered |= {check for check, future in asked if future.result() == answer(90.0)}
+            order = asker.in_order(queries)
+            futures = [asker.ask(server, query, deadline) for query in order]
+            answers = zip(order, (future.result() for future in futures), strict=True)
+            answered |= {query for query, result in answers if result == answer(90.0)}
             if answered == set(queries):
                 break
     assert answered == set(queries)
 
 
-def test_who_gave_up_just_before_the_end_was_cut_short_too() -> None:
-    """The reader of metrics is back a moment before the end, with what it knows of the delay."""
+def test_a_query_that_gave_up_just_before_the_end_was_cut_short() -> None:
+    """The reader of metrics returns a moment before the end."""
     silent = socket.create_server(("127.0.0.1", 0))
     with silent, closing(FairQueries(0.0)) as asker:
         options = settings(f"http://127.0.0.1:{silent.getsockname()[1]}")
         reader = PrometheusReader(options, threading.Event())
         now = clock.monotonic()
-        ask = partial(asker._ask, reader, of("late"), now + 1.0)
-        outcome = asker._served.serve(of("late"), now - 5.0, now + 1.0, ask, ask)
+        ask = partial(asker._ask, reader, key("late"), now + 1.0)
+        outcome = asker._served.serve(key("late"), now - 5.0, now + 1.0, ask, ask)
         assert isinstance(outcome, QueryFailure)
-        assert asker.in_order([of("late"), of("new")]) == [of("late"), of("new")]
-        assert asker._served.urgency(of("late")) == asker._served.urgency(of("new"))
+        assert asker.in_order([key("late"), key("new")]) == [key("late"), key("new")]
+        assert asker._served.urgency(key("late")) == asker._served.urgency(key("new"))
 
 
-LATE = ReadFailure("no time was left")
+LATE = ReadFailure("too late")
 MANY = 20
 """Syncs, of which a few should do."""
 

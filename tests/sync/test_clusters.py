@@ -90,7 +90,7 @@ class Hanging(Memory):
     def read_scale(self, *_: object) -> ReadFailure:
         self.calls.release()
         self.freed.wait(30)
-        return ReadFailure("no answer came")
+        return ReadFailure("no answer")
 
 
 def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
@@ -111,8 +111,8 @@ def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
     assert sum(isinstance(outcome, ReadFailure) for outcome in outcomes.values()) == len(stuck)
 
 
-def test_a_cluster_that_is_listed_anew_is_waited_for_by_its_own_targets() -> None:
-    """Those of the others are written meanwhile; its own are, once that has ended."""
+def test_only_the_targets_of_a_cluster_wait_for_its_new_list() -> None:
+    """The targets of others are written meanwhile; its own are written after the list."""
     eu, us = world(), cluster(2)
     written, listed = threading.Event(), threading.Event()
     eu.on_write = lambda _: written.set()
@@ -151,8 +151,8 @@ def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) ->
     calls.close()
 
 
-def test_a_cluster_that_comes_or_goes_keeps_the_threads_of_the_others() -> None:
-    """With its own rate of writes."""
+def test_a_change_of_the_clusters_keeps_the_threads_of_the_others() -> None:
+    """A new one has its own rate of writes."""
     calls = ClusterCalls(threading.Event(), {"eu": 10.0, "us": 10.0})
     kept = calls.writes["eu"]
     calls.change({"eu": 5.0, "ap": 7.0})

@@ -11,6 +11,7 @@ from autoscaler.core.history import shifted
 from autoscaler.core.target import Query, Target
 from autoscaler.sync.down_counts import ServerCount, holds, most_down, released, reviewed
 from tests.core.builders import BASE, average, external, spec
+from tests.narrowing import known
 
 BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
 
@@ -19,54 +20,42 @@ BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
     ("of", "most"),
     [(0, 0), (19, 19), (20, 6), (21, 6), (23, 6), (24, 7), (500, 150), (10_000, 3_000)],
 )
-def test_the_share_is_of_the_servers_targets_and_counts_from_the_least_number_on(
-    of: int, most: int
-) -> None:
-    """More than 30 % trip it; of fewer than 20 targets all may go."""
+def test_more_than_the_share_of_a_servers_targets_trips_the_breaker(of: int, most: int) -> None:
+    """30 %; of fewer than 20 targets all may go down."""
     assert most_down(BREAKER, of) == most
     assert reviewed(BREAKER, CLOSED, most, of, BASE) == CLOSED
     tripped = reviewed(BREAKER, CLOSED, most + 1, of, BASE).trip
     assert tripped == Trip(BASE, BASE + 600, most + 1, of)
 
 
-def test_a_trip_lasts_for_its_time_however_few_would_go_down() -> None:
-    """Nothing that is counted meanwhile changes it; at its end it is over by itself."""
-    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
-    assert reviewed(BREAKER, state, 0, 500, BASE + 599.9) is state
-    assert reviewed(BREAKER, state, 500, 500, BASE + 599.9) is state
-    assert reviewed(BREAKER, state, 150, 500, BASE + 600) == CLOSED
+def test_a_trip_lasts_for_its_time_and_counts_how_often_it_tripped_again() -> None:
+    """No count changes it until its end; then it ends, or trips again if too many would go down."""
+    first = reviewed(BREAKER, CLOSED, 500, 500, BASE)
+    for down in (0, 500):
+        assert reviewed(BREAKER, first, down, 500, BASE + 599.9) is first
+    assert reviewed(BREAKER, first, 150, 500, BASE + 600) == CLOSED
+    second = reviewed(BREAKER, first, 151, 500, BASE + 600)
+    assert second.trip == Trip(BASE + 600, BASE + 1200, 151, 500, again=1)
+    third = reviewed(BREAKER, second, 151, 500, BASE + 1201)
+    assert third.trip == Trip(BASE + 1201, BASE + 1801, 151, 500, again=2)
 
 
-def test_it_trips_again_while_too_many_would_go_down_at_its_end() -> None:
-    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
-    state = reviewed(BREAKER, state, 151, 500, BASE + 600)
-    assert state.trip == Trip(BASE + 600, BASE + 1200, 151, 500, again=1)
-    state = reviewed(BREAKER, state, 151, 500, BASE + 1201)
-    assert state.trip == Trip(BASE + 1201, BASE + 1801, 151, 500, again=2)
-
-
-def test_a_trip_that_is_over_is_kept_until_all_are_counted() -> None:
-    """So that it is known as one that trips again; it holds no longer."""
+def test_a_trip_that_is_over_is_remembered_until_all_are_counted() -> None:
+    """So that the next trip is known as one that trips again; it holds no longer."""
     state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
     assert reviewed(BREAKER, state, 150, 500, BASE + 600, is_complete=False) is state
     assert (holds(state, BASE + 599.9), holds(state, BASE + 600)) == (True, False)
     again = reviewed(BREAKER, state, 151, 500, BASE + 600, is_complete=False).trip
-    assert again is not None
-    assert again.again == 1
+    assert known(again).again == 1
 
 
-def test_after_a_release_it_does_not_trip_for_one_hold() -> None:
-    """The targets that were held go; then it watches again."""
-    held = reviewed(BREAKER, CLOSED, 500, 500, BASE)
-    free = released(BREAKER, held, BASE + 60)
+def test_a_released_breaker_does_not_trip_for_one_hold() -> None:
+    """Then it watches again.  A closed one cannot be released: a habit would switch it off."""
+    free = released(BREAKER, reviewed(BREAKER, CLOSED, 500, 500, BASE), BASE + 60)
     assert free == BreakerState(None, BASE + 660)
     assert reviewed(BREAKER, free, 500, 500, BASE + 659) is free
     assert reviewed(BREAKER, free, 500, 500, BASE + 660).trip is not None
     assert reviewed(BREAKER, free, 3, 500, BASE + 660) == CLOSED
-
-
-def test_what_has_not_tripped_cannot_be_released() -> None:
-    """So that a release by habit does not switch the breaker off."""
     assert released(BREAKER, CLOSED, BASE) is CLOSED
 
 
@@ -113,10 +102,8 @@ def test_the_count_is_that_of_the_last_sync_of_each_target(data: st.DataObject) 
         elif running:
             number = data.draw(st.sampled_from(sorted(running)))
             if event == "note" and running[number]:
-                target, goes = (
-                    data.draw(st.sampled_from(sorted(running[number]))),
-                    data.draw(st.booleans()),
-                )
+                target = data.draw(st.sampled_from(sorted(running[number])))
+                goes = data.draw(st.booleans())
                 count.note(begun, target, down=goes)
                 running[number].discard(target)
                 decided[target] = begun
@@ -136,7 +123,7 @@ def test_the_count_is_that_of_the_last_sync_of_each_target(data: st.DataObject) 
         assert count.syncs.keys() == running.keys()
 
 
-def test_the_query_is_the_one_that_most_of_those_share_that_would_go_down() -> None:
+def test_the_query_of_a_trip_is_the_query_that_most_targets_share() -> None:
     """Queries of other servers do not count, and one that a target has twice counts once."""
     shared, other, own = Query("shared"), Query("other", server="mimir"), Query("own")
     of = {

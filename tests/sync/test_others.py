@@ -1,4 +1,4 @@
-"""Whose a change under our own name is: that of an instance with our Lease, or somebody else's."""
+"""Changes under our own name: by an instance with our Lease, or by somebody else."""
 
 import pytest
 
@@ -8,8 +8,9 @@ from autoscaler.core.observation import ReadFailure, Scale, UncheckedControl
 from autoscaler.core.writes import FIELD_MANAGER
 from tests.worlds.memory import T0, Memory, answer, external
 
+CONTROLLER = 'HorizontalPodAutoscaler "web"'
 TARGET = external("shop", "a")
-AWAY = ReadFailure("no answer came")
+AWAY, FORBIDDEN = ReadFailure("no answer"), "list forbidden"
 CHANGE = ForeignChange(3, 5, FIELD_MANAGER)
 
 Look = tuple[float | None, int | ReadFailure]
@@ -45,18 +46,18 @@ def last_change(*looks: Look, known: int | None = None) -> ForeignChange | None:
         pytest.param([(-5, 3), (None, 5)], None, id="of-a-leader-that-is-none-any-more"),
     ],
 )
-def test_a_change_under_our_name_is_foreign_only_to_who_led_all_the_time(
+def test_a_change_under_our_name_is_foreign_only_to_a_process_that_led_all_the_time(
     looks: list[Look], change: ForeignChange | None
 ) -> None:
-    """From before the sync that read the count before until now; else the other may be ours."""
+    """Since before the sync that read the previous count; else another instance may have led."""
     assert last_change(*looks) == change
 
 
 @pytest.mark.parametrize(("led_from", "change"), [(-5, None), (float("-inf"), CHANGE)])
-def test_after_a_restart_the_first_look_tells_only_who_shares_no_lease(
+def test_after_a_restart_the_first_look_finds_a_foreign_change_only_without_an_election(
     led_from: float, change: ForeignChange | None
 ) -> None:
-    """The count is known from before; with an election another may have led meanwhile."""
+    """The count is known from before; with an election another process may have led meanwhile."""
     assert last_change((led_from, 5), known=3) == change
 
 
@@ -75,19 +76,16 @@ def test_a_target_that_was_gone_for_a_while_is_new() -> None:
 def test_after_a_restart_a_target_stays_in_shadow_until_the_others_can_be_listed() -> None:
     """What was kept says that an HPA controlled it; that it cannot be checked frees nothing."""
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(1, 1, "app=a")})
-    world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
+    world.controllers["shop/a"] = CONTROLLER
     with world.syncer() as syncer:
         syncer.sync([TARGET], T0, 10.0)
-    world.controllers["shop/a"] = UncheckedControl("the list is forbidden")
+    world.controllers["shop/a"] = UncheckedControl(FORBIDDEN)
     with world.syncer(known=dict(world.kept)) as syncer:
         syncer.sync([TARGET], T0 + 15, 10.0)
         assert world.written == []
         decision = world.result("shop/a").decision
-        assert (decision.controller, decision.unchecked, decision.events) == (
-            'HorizontalPodAutoscaler "web"',
-            "the list is forbidden",
-            (),
-        )
+        assert (decision.controller, decision.unchecked) == (CONTROLLER, FORBIDDEN)
+        assert decision.events == ()
         del world.controllers["shop/a"]
         syncer.sync([TARGET], T0 + 30, 10.0)
     assert world.written == [("shop/a", 3)]

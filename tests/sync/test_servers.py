@@ -15,11 +15,11 @@ from autoscaler.sync.slots import slots_of
 from tests.worlds.memory import T0, Memory, answer, external
 
 SHORT = 1.8
-"""The seconds of a sync in which something is waited for in vain."""
+"""The seconds of a sync that waits in vain."""
 
 
 class Server:
-    """A server besides the default one; ``wait`` may block, as one that does not answer does."""
+    """Another server than the default one; ``wait`` may block, as a silent server does."""
 
     def __init__(self, value: float = 90.0) -> None:
         self.value = value
@@ -29,7 +29,7 @@ class Server:
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
         self.queried.append(promql)
         if self.wait(deadline) is False:
-            return QueryFailure("mimir did not answer in time")
+            return QueryFailure("timeout")
         return answer(self.value)
 
 
@@ -107,7 +107,7 @@ def test_each_server_has_threads_of_its_own() -> None:
 
 
 def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
-    """They have no request in common, so they may be spread; those of one server stay together."""
+    """They have no request in common, so they may be spread; targets of a server are together."""
     names = [f"s{number}" for number in range(30)]
     targets = [on(server, f"{server}-{n}", "queue") for server in names for n in range(3)]
     slots = slots_of(targets)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,17 +19,18 @@ def target(name: str, *promql: str, period: float = 15.0) -> Target:
     return replace(external("shop", name), queries=queries, sync_period=period)
 
 
-def test_targets_of_one_query_are_one_slot() -> None:
-    """A thousand targets of one query are synced together, so that it is asked once a period."""
-    (slot,) = slots_of([target(f"t{number}", "queue") for number in range(1000)])
-    assert len(slot.targets) == 1000
+@pytest.mark.parametrize(
+    "targets",
+    [
+        pytest.param([target(f"t{n}", "queue") for n in range(1000)], id="of-one-query"),
+        pytest.param([target("a", "x"), target("b", "x", "y"), target("c", "y")], id="in-turn"),
+    ],
+)
+def test_targets_that_share_queries_are_one_slot(targets: list[Target]) -> None:
+    """They are synced together, so that each query is sent once a period."""
+    (slot,) = slots_of(targets)
+    assert len(slot.targets) == len(targets)
     assert 0 <= slot.offset < slot.period == 15.0
-
-
-def test_targets_that_share_a_query_in_turn_are_one_slot() -> None:
-    """A with B by one query and B with C by another: all three are together."""
-    (slot,) = slots_of([target("a", "x"), target("b", "x", "y"), target("c", "y")])
-    assert len(slot.targets) == 3
 
 
 def test_targets_of_their_own_queries_are_spread_over_the_period() -> None:
@@ -77,8 +79,8 @@ def test_slots_do_not_depend_on_the_order_of_the_file(
 WEB = "app=web"
 
 
-def test_of_what_is_gone_nothing_is_left() -> None:
-    """Neither of a target nor of its namespace, so that those that come and go cost nothing."""
+def test_a_removed_target_leaves_nothing_behind() -> None:
+    """Nor does its namespace, so that targets that come and go cost nothing."""
     overlaps = Overlaps()
     for number in range(3):
         overlaps.register(f"n{number}/Deployment/web", ("", f"n{number}"), WEB)
@@ -91,8 +93,8 @@ def test_of_what_is_gone_nothing_is_left() -> None:
     assert overlaps._candidates == {}
 
 
-def test_those_that_stay_are_still_compared() -> None:
-    """One leaves, and another of the same labels comes."""
+def test_remaining_targets_are_compared_with_new_ones() -> None:
+    """One is removed, and another one of the same labels is added."""
     overlaps = Overlaps()
     for name in ("one", "two", "three"):
         overlaps.register(name, ("", "shop"), WEB if name != "three" else "app=other")
