@@ -68,12 +68,10 @@ class Bed:
         return error.replace("\nnothing was changed\n", "")
 
     def there(self) -> list[str]:
-        """Return the names of the HPAs."""
         items = self.world.api.get(others.path_of(self.world.namespace))["items"]
         return sorted(document["metadata"]["name"] for document in items)
 
     def path(self, name: str = "web") -> str:
-        """Return the path of an HPA."""
         return f"{others.path_of(self.world.namespace)}/{name}"
 
     def decided(self, name: str, count: int, **labels: str) -> None:
@@ -153,7 +151,6 @@ def test_an_obstacle_keeps_everything_unchanged(
 
 
 def test_a_target_that_the_daemon_lacks_is_refused(run: Callable[..., Bed], world: World) -> None:
-    """If the daemon runs with another file."""
     bed = run()
     others.create(world.api, world.namespace, others.autoscaler("of-new", of="new"))
     file = world.write(world.document(world.target("new")), "other")

@@ -54,7 +54,6 @@ def daemon(folder: Path | None) -> Iterator[str]:
 
 
 def ran(*arguments: object) -> tuple[int, str, str]:
-    """Run the command."""
     return run("agreement", *map(str, arguments))
 
 
@@ -90,7 +89,6 @@ def test_the_worst_target_is_first_and_the_state_of_the_move_is_last(folder: Pat
 
 
 def test_a_target_that_is_named_has_all_disagreements(folder: Path) -> None:
-    """In the order of their time."""
     with daemon(folder) as url:
         code, out, _ = ran("--url", url, "shop/bad")
     assert code == 1
@@ -104,7 +102,6 @@ def test_the_exit_code_is_0_only_if_all_targets_are_ready(folder: Path) -> None:
 
 
 def test_json_has_everything(folder: Path) -> None:
-    """As the API gives it."""
     with daemon(folder) as url:
         code, out, _ = ran("--url", url, "-o", "json")
     agreement = json.loads(out)

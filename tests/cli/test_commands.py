@@ -119,7 +119,6 @@ def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, obje
 
 
 def test_the_version_is_the_version_of_the_package() -> None:
-    """`--version` prints the name and the version, and exits 0."""
     ran = autoscaler("--version")
     assert (ran.returncode, ran.stdout) == (0, f"autoscaler {__version__}\n")
 
@@ -251,7 +250,6 @@ def test_a_command_that_cannot_begin_fails_with_the_reason(command: str, tmp_pat
     [("autoscaler", ""), ("autoscaler-targets", "--included"), ("autoscaler-tests", "--tests")],
 )
 def test_schema_prints_the_committed_schema(name: str, flag: str) -> None:
-    """`autoscaler schema` is what the files for editors in config/ hold."""
     committed = Path(__file__).parents[2] / "config" / f"{name}.schema.json"
     ran = autoscaler("schema", *flag.split())
     assert ran.returncode == 0
@@ -283,7 +281,6 @@ Plan = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def plan(plan_file: Path, environment: Mapping[str, str]) -> Plan:
-    """Plan that file."""
     return functools.partial(autoscaler, "plan", "-c", str(plan_file), environment=environment)
 
 
@@ -324,7 +321,6 @@ def test_a_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) 
 def test_a_plan_of_no_targets_names_the_file(
     tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
-    """A table of nothing would leave open whether anything was looked at."""
     file = write_config(tmp_path / "none.yaml", queue_config("http://127.0.0.1:1", "shop"))
     ran = autoscaler("plan", "-c", str(file), environment=environment)
     assert (ran.returncode, ran.stdout.split()[0], ran.stderr) == (0, str(file), "")

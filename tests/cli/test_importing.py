@@ -197,7 +197,6 @@ def test_a_name_from_a_manifest_is_never_part_of_a_path_unless_kubernetes_permit
 
 
 def test_a_trigger_of_another_source_than_prometheus_is_undecided(tmp_path: Path) -> None:
-    """The rest of its ScaledObject is imported."""
     other = "  - {type: redis, metadata: {address: r, listName: l, listLength: '5'}}\n---"
     text = SCALED.replace("---", other).replace("    authenticationRef: {name: auth}\n", "")
     text = text.replace("authModes: bearer, ", "")
@@ -210,7 +209,6 @@ def test_a_trigger_of_another_source_than_prometheus_is_undecided(tmp_path: Path
 def test_an_authentication_without_a_namespace_is_in_the_namespace_of_the_option(
     tmp_path: Path,
 ) -> None:
-    """As its ScaledObject is."""
     text = SCALED.replace(", namespace: bank", "")
     done = imported(tmp_path, text, options=ImportOptions(namespace="shop"))
     assert "undecided" not in done.target

@@ -52,7 +52,6 @@ class Shop:
         return metadata
 
     def annotations(self, path: str = "") -> tuple[tuple[str, str], ...]:
-        """Return those of ours."""
         return annotations_of(self.metadata(path))
 
     def paused(self, path: str = "") -> Pause | None:
@@ -71,7 +70,6 @@ class Shop:
 def shop(
     cluster: ClusterUnderTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Shop]:
-    """Make it."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with fresh_namespace(cluster, "pausing") as namespace:
         cluster.create(manifests.deployments(namespace), manifests.deployment("web", 0))
@@ -193,7 +191,6 @@ def test_a_pause_of_the_configuration_is_overridden_only_with_force(
 def test_a_server_that_is_away_is_one_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many workloads are named."""
     server = f"http://127.0.0.1:{free_port()}"
     away = ClusterUnderTest(server, "s3cret")
     monkeypatch.setenv("KUBECONFIG", str(away.write_kubeconfig(tmp_path / "kubeconfig")))

@@ -101,7 +101,6 @@ def test_failures_of_different_queries_are_not_one_failure() -> None:
 
 
 def test_a_second_metric_that_fails_has_its_own_line() -> None:
-    """The first one is in the verdict."""
     head, reason, metric = planned(EMPTY, two_metrics("a", "rest"))
     assert head == "shop/Deployment/a  2 -> 2"
     assert_parts(reason, "queue: ", "no series", "1 more")
@@ -109,8 +108,6 @@ def test_a_second_metric_that_fails_has_its_own_line() -> None:
 
 
 class Terminal(io.StringIO):
-    """A terminal that remembers what it shows."""
-
     def isatty(self) -> bool:
         """Be one."""
         return True

@@ -37,7 +37,6 @@ HPA = 'HorizontalPodAutoscaler "web"'
 
 
 def test_a_wait_has_one_note_of_each_server(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever fails after it and however often."""
     notes = _Notes()
     for failure in ("p refused", "p again", "p again"):
         notes.prometheus_retry("", failure)
@@ -153,7 +152,6 @@ def two_queues(folder: Path, **settings: object) -> Path:
 def test_a_plan_holds_the_current_count_for_a_window(
     world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As a daemon that has just started does."""
     file = two_queues(tmp_path)
     file.write_text(file.read_text().replace("Seconds: 0", "Seconds: 300"))
     assert print_plan(file, ("shop/b",), as_json=True) == 0

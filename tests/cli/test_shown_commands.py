@@ -25,7 +25,6 @@ _INLINE = re.compile(r"`(autoscaler (?!cannot )[a-z][^`]*)`")
 
 @pytest.mark.parametrize(("title", "walk"), WALKS, ids=[title for title, _ in WALKS])
 def test_a_walk(title: str, walk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its files, its commands and each line that they print."""
     monkeypatch.chdir(tmp_path)
     for name, text in re.findall(r"```yaml\n(# (?:.*?)\.yaml)\n(.*?)```", walk, re.DOTALL):
         Path(name.removeprefix("# ")).write_text(f"{name}\n{text}")

@@ -104,7 +104,6 @@ KEYS = [
 
 
 def refused(*names: str, keys: list[str] = KEYS) -> str:
-    """Return the message about names that are refused."""
     with pytest.raises(UnknownTargetError) as error:
         chosen(names, keys)
     return str(error.value)

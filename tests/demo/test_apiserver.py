@@ -28,7 +28,6 @@ def cluster() -> Iterator[StandInCluster]:
 
 @pytest.fixture
 def client(cluster: StandInCluster) -> Iterator[ClusterUnderTest]:
-    """Give an administrator's client."""
     with ClusterUnderTest(cluster.url, cluster.token) as client:
         yield client
 

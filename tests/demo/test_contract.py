@@ -45,22 +45,15 @@ def scale_of(scales: Scales, namespace: str) -> Scale:
 
 
 @pytest.mark.parametrize("count", [3, 0])
-def test_a_scale_is_read_and_written(api: Api, namespace: str, web: str, count: int) -> None:
-    assert web
+def test_a_written_scale_has_its_count_and_manager(
+    cluster: ClusterUnderTest, api: Api, namespace: str, web: str, count: int
+) -> None:
     scales = Scales(api)
     scale = scale_of(scales, namespace)
     assert (scale.spec_replicas, scale.selector) == (2, "app=web")
     outcome = instance(AcceptedWrite, scales.write(namespace, WEB, scale, count, soon()))
     assert outcome.scale.resource_version != scale.resource_version
     assert scale_of(scales, namespace).spec_replicas == count
-
-
-@pytest.mark.parametrize("count", [3, 0])
-def test_the_manager_of_the_count_is_recorded(
-    cluster: ClusterUnderTest, api: Api, namespace: str, web: str, count: int
-) -> None:
-    scales = Scales(api)
-    scales.write(namespace, WEB, scale_of(scales, namespace), count, soon())
     assert manager_of(cluster.get(web).body, REPLICAS) == FIELD_MANAGER
     body = {"spec": {"replicas": 5}}
     assert cluster.patch(f"{web}/scale?fieldManager=by-hand", body).status == 200

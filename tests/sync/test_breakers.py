@@ -82,7 +82,6 @@ class Fleet:
         self.start()
 
     def start(self) -> None:
-        """Start as a process does, from the stored state."""
         self.syncer: Syncer = self.world.syncer(known=dict(self.world.kept))
         self.syncer.breakers.resume(self.world.breakers, T0 + self.time, self.time)
         self.configure(self._breaker)
@@ -112,7 +111,6 @@ class Fleet:
         self.syncer.sync(targets, T0 + self.time, budget, steady=self.time)
 
     def counts(self) -> dict[int, int]:
-        """Return how many targets have each number of replicas."""
         scales = self.world.scales.values()
         return Counter(instance(Scale, scale).spec_replicas for scale in scales)
 
@@ -463,7 +461,6 @@ def test_a_target_that_cannot_be_decided_does_not_count_as_going_down() -> None:
 
 
 def test_a_restart_does_not_end_a_hold() -> None:
-    """The new process holds for the rest of the time, and reports it."""
     with after_rename(50, 50) as run:
         until = run.news[-1].trip.until
         run.restart()

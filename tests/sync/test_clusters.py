@@ -26,20 +26,29 @@ def world(eu: int = 2) -> Memory:
 
 
 def cluster(replicas: int) -> Memory:
-    """Return another cluster, with a workload of the same names."""
     return Memory(scales={"shop/web": Scale(replicas, replicas, "app=web")})
 
 
-@contextmanager
-def syncer(ports: Ports, stop: threading.Event | None = None) -> Iterator[Syncer]:
-    """Give a syncer over these ports."""
-    with Syncer(Flags(), ports, stop or threading.Event()) as made:
-        yield made
+def syncer(ports: Ports) -> Syncer:
+    return Syncer(Flags(), ports, threading.Event())
 
 
 def of_both(eu: Memory, us: Memory) -> Ports:
     """Return the ports of two clusters and one Prometheus."""
     return replace(eu.world(), clusters={"eu": eu, "us": us})
+
+
+@contextmanager
+def syncing(ports: Ports, eu: Memory, *targets: Target) -> Iterator[None]:
+    """Sync targets in a thread; give the time after the first write in eu, however slow us is."""
+    written = threading.Event()
+    eu.on_write = lambda _: written.set()
+    with syncer(ports) as made:
+        running = threading.Thread(target=made.sync, args=(targets, T0, 20.0))
+        running.start()
+        assert written.wait(5), "the target of the other cluster waited"
+        yield
+        running.join(20)
 
 
 def sync(ports: Ports, *targets: Target) -> None:
@@ -71,7 +80,6 @@ def test_equal_selectors_in_two_clusters_share_no_pod(where: str, listed: bool) 
 
 
 def test_only_the_cluster_that_is_led_is_written() -> None:
-    """Each has its own Lease."""
     eu, us = world(), cluster(2)
     eu.leads = False
     sync(of_both(eu, us), EU, US)
@@ -96,38 +104,25 @@ class Hanging(Memory):
 def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
     """More of its calls wait than it has threads; the others' targets are written meanwhile."""
     eu, us = world(), Hanging()
-    stuck = [external("shop", f"a{number}") for number in range(60)]
-    targets = [*(replace(item, cluster="us") for item in stuck), EU]
-    written = threading.Event()
-    eu.on_write = lambda _: written.set()
-    with syncer(of_both(eu, us)) as made:
-        running = threading.Thread(target=made.sync, args=(targets, T0, 20.0))
-        running.start()
+    stuck = [replace(external("shop", f"a{number}"), cluster="us") for number in range(60)]
+    with syncing(of_both(eu, us), eu, *stuck, EU):
         assert us.calls.acquire(timeout=5)
-        assert written.wait(5), "the target of the other cluster waited"
         us.freed.set()
-        running.join(20)
     outcomes = {result.target.key: result.decision.scale for result in eu.results}
     assert sum(isinstance(outcome, ReadFailure) for outcome in outcomes.values()) == len(stuck)
 
 
 def test_only_the_targets_of_a_cluster_wait_for_its_new_list() -> None:
     """The targets of others are written meanwhile; its own are written after the list."""
-    eu, us = world(), cluster(2)
-    written, listed = threading.Event(), threading.Event()
-    eu.on_write = lambda _: written.set()
+    eu, us, listed = world(), cluster(2), threading.Event()
 
     def wait(_deadline: float) -> None:
         listed.wait(30)
 
     us.wait = wait
-    with syncer(of_both(eu, us)) as made:
-        running = threading.Thread(target=made.sync, args=((US, EU), T0, 20.0))
-        running.start()
-        assert written.wait(5), "the target of the other cluster waited"
+    with syncing(of_both(eu, us), eu, US, EU):
         assert not us.written
         listed.set()
-        running.join(20)
     assert us.written
 
 

@@ -23,7 +23,6 @@ TOO_OLD = r"was sampled at [-0-9]+T[:0-9]+Z, and is older than 300 s \(maxAge\)"
 
 
 def raise_defect(*_: object) -> None:
-    """Raise what no port should."""
     raise OverflowError("a defect")
 
 

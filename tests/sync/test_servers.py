@@ -158,10 +158,3 @@ def test_one_query_holds_many_targets() -> None:
     assert sorted(memory.queried) == ["queue", "up == 0"]
     seen = {name: observation.hold for name, observation in observations(memory).items()}
     assert seen == {"a": HoldReading(), "b": HoldReading(1, '{job="b"}'), "c": HoldReading()}
-
-
-def test_targets_that_one_query_holds_are_synced_together() -> None:
-    """As those that share the query of a metric: else it would be sent for each."""
-    hold = HoldQuery(Query("up == 0"))
-    targets = [replace(on("", f"w{n}", f"q{n}"), hold=hold) for n in range(20)]
-    assert len(slots_of(targets)) == 1

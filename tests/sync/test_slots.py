@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.core.target import Query, Target
+from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.sync.overlaps import Overlaps
 from autoscaler.sync.slots import slots_of
 from tests.worlds.memory import external
 
 
 def target(name: str, *promql: str, period: float = 15.0) -> Target:
-    """Return a target of the given queries and period."""
     queries = tuple(Query(text) for text in promql)
     return replace(external("shop", name), queries=queries, sync_period=period)
 
@@ -24,6 +23,10 @@ def target(name: str, *promql: str, period: float = 15.0) -> Target:
     [
         pytest.param([target(f"t{n}", "queue") for n in range(1000)], id="of-one-query"),
         pytest.param([target("a", "x"), target("b", "x", "y"), target("c", "y")], id="in-turn"),
+        pytest.param(
+            [replace(target(f"t{n}", f"q{n}"), hold=HoldQuery(Query("up"))) for n in range(20)],
+            id="of-one-hold",
+        ),
     ],
 )
 def test_targets_that_share_queries_are_one_slot(targets: list[Target]) -> None:
@@ -94,7 +97,6 @@ def test_a_removed_target_leaves_nothing_behind() -> None:
 
 
 def test_remaining_targets_are_compared_with_new_ones() -> None:
-    """One is removed, and another one of the same labels is added."""
     overlaps = Overlaps()
     for name in ("one", "two", "three"):
         overlaps.register(name, ("", "shop"), WEB if name != "three" else "app=other")

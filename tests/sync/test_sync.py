@@ -120,41 +120,36 @@ def test_pods_are_listed_only_if_a_decision_needs_them() -> None:
     assert world.written == [("shop/web", 3)]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_two_targets_that_select_the_same_pods_are_both_held(*, shared: bool) -> None:
-    """Overlapping selectors block both from the first sync on, but only if a pod is in both."""
+@pytest.mark.parametrize("unread", [True, False], ids=["first-unread", "read"])
+@pytest.mark.parametrize("cached", [True, False], ids=["cached", "not-cached"])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "apart"])
+def test_two_targets_that_select_the_same_pods_are_both_held(
+    *, shared: bool, cached: bool, unread: bool
+) -> None:
+    """Both from the first sync that reads their scales, but only if a pod is in both."""
+    scales: dict[str, Scale | ReadFailure] = {
+        "shop/a": Scale(2, 2, "app=x"),
+        "shop/b": Scale(2, 2, "app=x,tier=b"),
+    }
     world = Memory(
         answers={"queue": answer(600.0)},
-        scales={"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")},
+        scales=dict.fromkeys(scales, ReadFailure("away")) if unread else dict(scales),
         pod_lists={"shop: app=x": (pod("a-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
+        scales_cached=cached,
     )
     if shared:
         world.pod_lists["shop: app=x"] = (pod("a-1"), pod("b-1"))
-    sync_once(world, external("shop", "a"), external("shop", "b"))
-    reasons = {
-        condition.reason for result in world.results for condition in result.decision.conditions
-    }
-    assert ("AmbiguousSelector" in reasons) is shared
-    assert len(world.written) == (0 if shared else 2)
-
-
-@pytest.mark.parametrize("cached", [True, False])
-def test_targets_are_held_from_the_first_sync_that_reads_them(*, cached: bool) -> None:
-    """Where no scale could be read before, neither is written before both selectors are known."""
-    world = Memory(
-        answers={"queue": answer(600.0)},
-        scales=dict.fromkeys(("shop/a", "shop/b"), ReadFailure("away")),
-        pod_lists={"shop: app=x": (pod("b-1"),), "shop: app=x,tier=b": (pod("b-1"),)},
-        scales_cached=cached,
-    )
     targets = [external("shop", "a"), external("shop", "b")]
     with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
-        world.scales |= {"shop/a": Scale(2, 2, "app=x"), "shop/b": Scale(2, 2, "app=x,tier=b")}
+        if unread:
+            syncer.sync(targets, T0, BUDGET)
+            world.scales |= scales
         syncer.sync(targets, T0 + 15, BUDGET)
-    assert world.written == []
-    reasons = {condition.reason for condition in world.result("shop/a").decision.conditions}
-    assert "AmbiguousSelector" in reasons
+    for name in scales:
+        conditions = world.result(name).decision.conditions
+        reasons = {condition.reason for condition in conditions}
+        assert ("AmbiguousSelector" in reasons) is shared
+    assert len(world.written) == (0 if shared else 2)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +177,6 @@ def test_a_failed_write_is_reported_and_not_counted(
 
 
 def test_a_stop_finishes_the_running_write_and_begins_no_other() -> None:
-    """The running write is reported."""
     stop = threading.Event()
     names = [f"w{number}" for number in range(60)]
     world = queue(90.0, **dict.fromkeys(names, 2))
@@ -202,7 +196,6 @@ def test_a_stop_finishes_the_running_write_and_begins_no_other() -> None:
 
 @pytest.mark.parametrize("reason", [SkippedWriteReason.PLANNED, SkippedWriteReason.SHADOW])
 def test_a_plan_and_a_target_in_shadow_write_nothing(reason: SkippedWriteReason) -> None:
-    """The decision is made in full; neither the scale nor the history changes."""
     world, target = queue(90.0, a=2), external("shop", "a")
     if reason is SkippedWriteReason.PLANNED:
         world.planned = True
@@ -265,7 +258,6 @@ def test_a_write_is_noted_before_it_is_sent() -> None:
 
 
 def test_a_sync_is_one_transaction_of_the_store() -> None:
-    """However many targets it has."""
     names = [f"t{number}" for number in range(20)]
     world = queue(20.0, **dict.fromkeys(names, 1))
     sync_once(world, *(external("shop", name) for name in names))
