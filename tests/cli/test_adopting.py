@@ -352,12 +352,12 @@ def test_no_text_of_the_cluster_is_printed_raw(
     if kind == "ScaledObject":
         paused = {"autoscaling.keda.sh/paused": "true", "autoscaling.keda.sh/paused-replicas": evil}
         keda["metadata"] = {**other["metadata"], "annotations": paused}
-        found = ReplacedAutoscaler((), (keda,)), ReplacedAutoscaler((other,), (keda,))
+        situations = ReplacedAutoscaler((), (keda,)), ReplacedAutoscaler((other,), (keda,))
     else:
         del labels["scaledobject.keda.sh/name"]
-        found = ReplacedAutoscaler((other,)), ReplacedAutoscaler((other, other))
+        situations = ReplacedAutoscaler((other,)), ReplacedAutoscaler((other, other))
     bed = run()
-    for there in found:
+    for there in situations:
         monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _, there=there: there)
         for wishes in (AdoptOptions(), AdoptOptions(back=True)):
             _, *printed = bed.adopt("a", wishes)

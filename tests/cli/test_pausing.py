@@ -56,9 +56,9 @@ class Shop:
 
     def paused(self, path: str = "") -> Pause | None:
         """Return the pause that a daemon finds in its annotations."""
-        found, problems = pause_in_force(None, self.annotations(path), clock.wall())
+        in_force, problems = pause_in_force(None, self.annotations(path), clock.wall())
         assert problems == ()
-        return found
+        return in_force
 
     def log_in(self, monkeypatch: pytest.MonkeyPatch, token: str | None = None) -> None:
         """Use the administrator's kubeconfig, or that of a token."""
@@ -90,11 +90,11 @@ def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
     shop.cluster.patch(path, {"metadata": {"annotations": {"example.com/a": "b"}}})
 
     assert pause([web, db], replicas=5, seconds=7200.0) == 0
-    for found in (shop.paused(), shop.paused(at)):
-        assert found is not None
-        assert (found.mode, found.replicas) == (PauseMode.ALL, 5)
-        assert found.until is not None
-        assert clock.wall() + 7190 < found.until <= clock.wall() + 7200
+    for in_force in (shop.paused(), shop.paused(at)):
+        assert in_force is not None
+        assert (in_force.mode, in_force.replicas) == (PauseMode.ALL, 5)
+        assert in_force.until is not None
+        assert clock.wall() + 7190 < in_force.until <= clock.wall() + 7200
     assert pause([web], only="scale-down") == 0
     assert shop.paused() == Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused")
     assert resume([web, db]) == 0
@@ -165,8 +165,8 @@ def test_with_a_configuration_only_its_targets_are_paused(shop: Shop, tmp_path: 
     ran = autoscaler("pause", *given, environment=environment)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith(f"{shop.namespace}/Deployment/web: ")
-    found = known(shop.paused())
-    assert (found.replicas, found.until) == (3, None)
+    in_force = known(shop.paused())
+    assert (in_force.replicas, in_force.until) == (3, None)
 
 
 def test_a_pause_of_the_configuration_is_overridden_only_with_force(

@@ -54,12 +54,12 @@ def compare(name: str, pattern: str, printed: Callable[[re.Match[str]], str], co
     """Compare the blocks of a page with what is printed, or write them."""
     path = REFERENCE / name
     page = path.read_text(encoding="utf-8")
-    shown, found = re.subn(pattern, printed, page, flags=re.DOTALL)
-    assert found == count
+    current, replaced = re.subn(pattern, printed, page, flags=re.DOTALL)
+    assert replaced == count
     if os.environ.get("DOCUMENTS"):
-        path.write_text(shown, encoding="utf-8")
+        path.write_text(current, encoding="utf-8")
     else:
-        assert page == shown
+        assert page == current
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ def test_replay_prints_what_its_page_shows(tmp_path: Path) -> None:
         for row in range(2 * 5760)
     )
     load.write_text("t,value,replicas\n" + "".join(rows))
-    (shown,) = (text for _, text in BLOCKS if "replay -c autoscaler.yaml --csv load.csv" in text)
-    lines = shown.splitlines()[1:]
+    (block,) = (text for _, text in BLOCKS if "replay -c autoscaler.yaml --csv load.csv" in text)
+    lines = block.splitlines()[1:]
     assert lines.pop() == "  ..."
     code, printed, _ = ran("replay", "-c", str(config), "--csv", str(load))
     assert code == 0
@@ -116,8 +116,8 @@ def test_the_assumptions_of_the_page_of_replays_are_valid(tmp_path: Path) -> Non
     (text,) = (text for _, text in BLOCKS if text.startswith("loads:"))
     path = tmp_path / "assume.yaml"
     path.write_text(text)
-    found = read_file(path, "a mapping").model(Assumptions)
-    for entries in (found.loads, found.workloads):
+    assumptions = read_file(path, "a mapping").model(Assumptions)
+    for entries in (assumptions.loads, assumptions.workloads):
         stated = set().union(*(entry.model_fields_set for entry in entries))
         assert stated == set(type(entries[0]).model_fields)
 

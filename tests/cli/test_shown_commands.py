@@ -28,10 +28,10 @@ def test_a_walk(title: str, walk: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     for name, text in re.findall(r"```yaml\n(# (?:.*?)\.yaml)\n(.*?)```", walk, re.DOTALL):
         Path(name.removeprefix("# ")).write_text(f"{name}\n{text}")
-    shown = "".join(re.findall(r"```console\n(.*?)```", walk, re.DOTALL))
-    found = _COMMAND.findall(shown)
-    assert found
-    for command, output in found:
+    consoles = "".join(re.findall(r"```console\n(.*?)```", walk, re.DOTALL))
+    commands = _COMMAND.findall(consoles)
+    assert commands
+    for command, output in commands:
         program, *arguments = command.split()
         printed = Path(arguments[0]).read_text() if program == "cat" else ran(*arguments)[1]
         assert printed == output, (title, command)

@@ -67,7 +67,7 @@ def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: 
 @pytest.mark.parametrize(
     ("line", "code", "parts"),
     [
-        ("syncPeriod: 15s", 0, ["valid, 0 targets in 2 files"]),
+        ("syncPeriod: 15s", 0, ["0 targets", "2 files"]),
         ("syncPeriod: 15", 2, [":3: syncPeriod: ", " 15s"]),
         ("scaleDownBreaker:", 0, [":3: warning: scaleDownBreaker: "]),
     ],

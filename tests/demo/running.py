@@ -99,13 +99,14 @@ class DemoProcess:
 
     def session(self) -> dict[int, str]:
         """Return the processes of its session that run: command lines by pid."""
-        found = {}
+        commands = {}
         for pid in [int(file.name) for file in Path("/proc").iterdir() if file.name.isdecimal()]:
             # One may end meanwhile.
             with suppress(OSError):
                 if os.getsid(pid) == self._process.pid:
-                    found[pid] = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()
-        return {pid: command for pid, command in found.items() if command}
+                    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                    commands[pid] = " ".join(words).strip()
+        return {pid: command for pid, command in commands.items() if command}
 
     def child(self, word: str) -> int:
         (pid,) = (

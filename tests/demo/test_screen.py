@@ -33,8 +33,8 @@ def test_the_record_keeps_peaks_and_decisions() -> None:
     progress.add(state(1, 10, 1), [LogLine("stays", changed=False)])
     assert not progress.decisions
     progress.add(state(2, 50, 3), [LogLine("scaled 1 -> 3", changed=True)])
-    held = [LogLine(f"held {n}", changed=n == 0) for n in range(3)]
-    assert [news.message for news in progress.add(state(3, 20, 2), held)] == ["held 0"]
+    lines = [LogLine(f"held {n}", changed=n == 0) for n in range(3)]
+    assert [news.message for news in progress.add(state(3, 20, 2), lines)] == ["held 0"]
     assert (progress.peak_queue, progress.peak_workers) == (50, 3)
     assert [(d.elapsed, d.message) for d in progress.decisions] == [
         (2, "scaled 1 -> 3"),

@@ -168,11 +168,11 @@ def test_five_hundred_targets_whose_label_is_renamed_stay_and_the_others_go_up()
             run.sync(seconds=190)
         assert run.counts() == {10: 500, 20: 20}
         assert run.changes() == ["tripped"]
-        held = run.world.result("shop/w0").decision
-        assert held.breaker is not None
-        assert (held.breaker.server, held.breaker.replicas) == ("", 1)
-        assert held.breaker.until == pytest.approx(trip.until)
-        assert (held.rescale, held.desired) == (False, 10)
+        decision = run.world.result("shop/w0").decision
+        assert decision.breaker is not None
+        assert (decision.breaker.server, decision.breaker.replicas) == ("", 1)
+        assert decision.breaker.until == pytest.approx(trip.until)
+        assert (decision.rescale, decision.desired) == (False, 10)
 
 
 def test_a_decline_over_half_an_hour_passes() -> None:
@@ -372,8 +372,8 @@ def test_a_target_of_two_servers_counts_for_both_and_is_held_by_either() -> None
         run.fill([both, *targets[29:]])
         run.sync()
         assert run.counts() == {10: 60}
-        held = known(run.world.result(f"shop/{_name(both)}").decision.breaker)
-        assert held.server == "mimir"
+        hold = known(run.world.result(f"shop/{_name(both)}").decision.breaker)
+        assert hold.server == "mimir"
         assert [news.trip.of for news in run.news] == [31]
 
 

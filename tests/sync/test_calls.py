@@ -58,12 +58,12 @@ def nothing() -> None:
 
 def test_waiting_calls_run_in_order_of_urgency() -> None:
     """While one call holds the only thread, later and more urgent ones overtake."""
-    held = threading.Event()
+    release = threading.Event()
     order: list[int] = []
     with calling(1) as submit:
-        first = submit(9, lambda: held.wait(10))
+        first = submit(9, lambda: release.wait(10))
         futures = [submit(number, partial(order.append, number)) for number in (3, 1, 2)]
-        held.set()
+        release.set()
         assert first.result(10)
         wait(futures, timeout=10)
     assert order == [1, 2, 3]
@@ -79,11 +79,11 @@ def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
 
 def test_after_a_stop_no_call_begins() -> None:
     """The call in hand is finished; the one that waits is cancelled."""
-    stop, held, begun = threading.Event(), threading.Event(), threading.Event()
+    stop, release, begun = threading.Event(), threading.Event(), threading.Event()
 
     def hold() -> str:
         begun.set()
-        held.wait(10)
+        release.wait(10)
         return "finished"
 
     with calling(1, stop) as submit:
@@ -91,7 +91,7 @@ def test_after_a_stop_no_call_begins() -> None:
         assert begun.wait(10)
         waiting = submit(0, nothing)
         stop.set()
-        held.set()
+        release.set()
         assert in_hand.result(10) == "finished"
         with pytest.raises(CancelledError):
             waiting.result(10)

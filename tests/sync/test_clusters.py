@@ -149,9 +149,9 @@ def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) ->
 def test_a_change_of_the_clusters_keeps_the_threads_of_the_others() -> None:
     """A new one has its own rate of writes."""
     calls = ClusterCalls(threading.Event(), {"eu": 10.0, "us": 10.0})
-    kept = calls.writes["eu"]
+    writes = calls.writes["eu"]
     calls.change({"eu": 5.0, "ap": 7.0})
-    assert calls.writes["eu"] is kept
+    assert calls.writes["eu"] is writes
     assert calls.writes["ap"].submit((0, 0.0), "shop", lambda: 1).result(5) == 1
     with pytest.raises(KeyError):
         calls.reads["us"]

@@ -144,9 +144,9 @@ def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
         as_of = syncer.histories.as_of
         syncer.histories.follow_clock(T0 - 3600 + 15, 115.0)
         for clock_name, seen in ((syncer.histories.as_of, T0 - 3600), (as_of, T0)):
-            kept = syncer.histories.get(target.key, clock_name).recommendations
-            assert kept is not None
-            assert {recommendation.time for recommendation in kept} == {seen}
+            recommendations = syncer.histories.get(target.key, clock_name).recommendations
+            assert recommendations is not None
+            assert {recommendation.time for recommendation in recommendations} == {seen}
 
 
 def test_a_backlog_of_writes_ends_with_the_sync() -> None:

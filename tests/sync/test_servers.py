@@ -93,12 +93,12 @@ def test_each_server_has_threads_of_its_own() -> None:
     mimir = Server()
     mimir.wait = lambda _: release.wait(30)
     with closing(FairQueries(2.0)) as asker:
-        held = [asker.ask(mimir, QueryKey("mimir", f"q{n}"), float("inf")) for n in range(60)]
+        futures = [asker.ask(mimir, QueryKey("mimir", f"q{n}"), float("inf")) for n in range(60)]
         try:
             assert asker.ask(default, QueryKey("", "q"), float("inf")).result(10) == answer(90.0)
         finally:
             release.set()
-        for future in held:
+        for future in futures:
             future.result(10)
         known, new = QueryKey("mimir", "q0"), QueryKey("mimir", "new")
         assert asker.in_order([known, new]) == [new, known]
