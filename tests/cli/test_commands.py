@@ -20,7 +20,7 @@ from tests.narrowing import assert_parts, instance
 from tests.tables import rows
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
-from tests.worlds.daemon import write_config
+from tests.worlds.daemon import external, target, write_config
 from tests.worlds.process import free_port
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
@@ -99,22 +99,11 @@ def test_bad_arguments_exit_with_2_and_name_the_options(command: str, names: str
 
 def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, object]:
     """Return a configuration of one queue target a name, 30 messages a replica."""
-    external = {
-        "metric": {"name": "queue_messages"},
-        "target": {"type": "AverageValue", "averageValue": "30"},
-    }
+    metric = external("queue_messages", "30")
     return {
         "prometheus": {"url": prometheus, "timeout": "2s"},
         "queries": {"queue_messages": f'sum(queue_messages{{namespace="{namespace}"}})'},
-        "targets": [
-            {
-                "namespace": namespace,
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-                "maxReplicas": 20,
-                "metrics": [{"type": "External", "external": external}],
-            }
-            for name in names
-        ],
+        "targets": [target(namespace, name, metric, maxReplicas=20) for name in names],
     }
 
 

@@ -1,6 +1,5 @@
 """`plan`: its notes, exit codes and what it asks, and where each query is from."""
 
-import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,8 @@ from tests.cli.test_asking import TARGET
 from tests.cli.test_asking import external as written_external
 from tests.cli.test_commands import autoscaler, queue_config
 from tests.worlds.controlplane.credentials import kubeconfig
-from tests.worlds.daemon import write_config
+from tests.worlds.daemon import external, write_config
+from tests.worlds.daemon import target as queue_target
 from tests.worlds.memory import Memory, answer
 from tests.worlds.process import free_port
 from tests.worlds.prometheus import faults
@@ -139,13 +139,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Memory:
 
 def two_queues(folder: Path, **settings: object) -> Path:
     """Write a configuration of the targets a and b, each with a query of its own."""
-    document = queue_config("http://p:9090", "shop", "a", "b")
-    for target, query in zip(document["targets"], ("vector(5)", "vector(6)"), strict=True):  # type: ignore[call-overload] # it is a list
-        target["metrics"] = copy.deepcopy(target["metrics"])
-        target["metrics"][0]["external"]["metric"]["query"] = query
-        target["behavior"] = {"scaleDown": {"stabilizationWindowSeconds": 0}}
-    del document["queries"]
-    state = {"stateDirectory": str(folder / "state"), "listen": None}
+    targets = []
+    for name, query in (("a", "vector(5)"), ("b", "vector(6)")):
+        metric = external("queue_messages", "30")
+        metric["external"]["metric"]["query"] = query
+        behavior = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+        targets.append(queue_target("shop", name, metric, maxReplicas=20, behavior=behavior))
+    document = {"prometheus": {"url": "http://p:9090"}, "targets": targets, "listen": None}
+    state = {"stateDirectory": str(folder / "state")}
     return write_config(folder / "a.yaml", document | state | settings)
 
 

@@ -69,21 +69,26 @@ def test_a_failure_has_its_explanation_and_a_timeline(tmp_path: Path) -> None:
     assert lines[-1] == f"{file}: 1 passed, 1 failed"
 
 
-@pytest.mark.parametrize(("load", "to"), [(1, "3 to 1 replica"), (60, "to 2 replicas")])
-def test_one_replica_is_in_the_singular(load: int, to: str, tmp_path: Path) -> None:
-    start = f"start: {{replicas: 3}}, series: {{queue: {load}x20}}"
-    test = f"tests:\n- {{name: a, {start}, never: {{below: 3}}}}\n"
-    _, out, _ = ran("test", str(written(tmp_path, test)))
-    assert re.search(rf" {to}$", out, re.MULTILINE)
-    assert not re.search(r"\b1 (replicas|changes|syncs|runs)\b", out)
+PLURAL_OF_1 = r"\b1 (replicas|changes|syncs|runs)\b"
 
 
-def test_a_query_without_series_has_no_hint_at_prometheus(tmp_path: Path) -> None:
-    test = "tests:\n- {name: gap, series: {queue: _x9}, never: {below: 2}}\n"
-    code, out, _ = ran("test", str(written(tmp_path, test)))
+@pytest.mark.parametrize(
+    ("test", "part", "absent"),
+    [
+        ("start: {replicas: 3}, series: {queue: 1x20}", " 3 to 1 replica$", PLURAL_OF_1),
+        ("start: {replicas: 3}, series: {queue: 60x20}", " to 2 replicas$", PLURAL_OF_1),
+        ("series: {queue: _x9}", "no series", "validate --prometheus"),
+    ],
+    ids=["one-replica", "two-replicas", "no-series"],
+)
+def test_a_failure_has_singulars_and_no_hint_at_prometheus(
+    test: str, part: str, absent: str, tmp_path: Path
+) -> None:
+    tests = f"tests:\n- {{name: a, {test}, never: {{below: 3}}}}\n"
+    code, out, _ = ran("test", str(written(tmp_path, tests)))
     assert code == 1
-    assert "no series" in out
-    assert "validate --prometheus" not in out
+    assert re.search(part, out, re.MULTILINE)
+    assert not re.search(absent, out)
 
 
 def test_the_exit_code_is_2_if_a_file_is_not_valid(tmp_path: Path) -> None:

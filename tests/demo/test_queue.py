@@ -36,9 +36,6 @@ def test_workers_consume_at_their_rate_and_never_more_than_there_is() -> None:
     assert states[-1].waiting == 0
     assert all(state.consumed <= state.published for state in states)
     assert states[-1].published == pytest.approx(SCRIPT.published(60))
-
-
-def test_without_workers_everything_waits() -> None:
     assert play(SCRIPT, 15, ready=0)[-1].waiting == 110
 
 
