@@ -9,7 +9,16 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
-from tests.adapters.prometheus.reading import answered, ask, failed, query, reading
+from autoscaler.transport.network_errors import Kind
+from tests.adapters.prometheus.reading import (
+    answered,
+    ask,
+    failed,
+    network_sentence,
+    query,
+    reading,
+)
+from tests.narrowing import assert_parts
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.fixtures import StartPrometheus
 from tests.worlds.prometheus.server import PrometheusServer
@@ -40,7 +49,7 @@ def test_a_vectors_series_have_labels_values_and_a_time(
         ("-Inf", [-math.inf]),
     ],
 )
-def test_scalars_no_series_and_what_is_no_number_arrive_as_such(
+def test_scalars_nan_infinities_and_no_series_arrive(
     prometheus_server: PrometheusServer, promql: str, values: list[float]
 ) -> None:
     found = answered(ask(prometheus_server.url, promql)).series
@@ -49,36 +58,33 @@ def test_scalars_no_series_and_what_is_no_number_arrive_as_such(
 
 
 @pytest.mark.parametrize(
-    ("promql", "sentence"),
+    ("promql", "parts"),
     [
-        ("sum(", "Prometheus refused the query (bad_data): "),
-        ("sum(", "parse error: unclosed left parenthesis"),
-        ("", "no expression found in input"),
-        ("rate(up)", 'expected type range vector in call to function "rate"'),
-        (
-            "count_test * on (one) group_left () count_test",
-            "Prometheus could not execute the query (execution): found duplicate series",
-        ),
-        ("up[5m]", "returns a matrix; a query must return an instant vector or a scalar"),
-        ('"text"', "returns a string; a query must return an instant vector or a scalar"),
+        ("sum(", ["(bad_data)", "unclosed left parenthesis"]),
+        ("", ["no expression found"]),
+        ("rate(up)", ["range vector", '"rate"']),
+        ("count_test * on (one) group_left () count_test", ["(execution)", "duplicate series"]),
+        ("up[5m]", ["a matrix;"]),
+        ('"text"', ["a string;"]),
     ],
 )
-def test_the_servers_own_reason_reaches_the_user(
-    prometheus_server: PrometheusServer, prometheus_exporter: Exporter, promql: str, sentence: str
+def test_the_reason_of_the_server_is_reported(
+    prometheus_server: PrometheusServer,
+    prometheus_exporter: Exporter,
+    promql: str,
+    parts: list[str],
 ) -> None:
     for pod in "ab":
         prometheus_exporter.set("count_test", {"one": "1", "pod": pod}, 1.0)
     prometheus_server.wait_for("count_test", count=2)
     failure = ask(prometheus_server.url, promql)
-    message = failed(failure)
-    assert sentence in message
-    assert "tries" not in message
     assert isinstance(failure, QueryFailure)
     assert failure.refused
+    assert_parts(failure, *parts)
 
 
 def test_a_query_of_100_kb_arrives(prometheus_server: PrometheusServer) -> None:
-    """A query of 100 kB arrives: it is in the body, where no limit of a URL cuts it."""
+    """It is in the body, where no limit of a URL cuts it."""
     pods = "|".join(f"worker-{number:05}" for number in range(8000))
     promql = f'vector(42) or up{{pod=~"{pods}"}}'
     assert len(promql) > 100_000
@@ -96,7 +102,7 @@ def test_parameters_of_the_user_never_replace_the_query(
     assert (series.timestamp, series.value) == (1700000000.0, 1.0)
 
 
-def test_a_query_is_evaluated_as_of_the_instant_that_is_given(
+def test_a_query_is_evaluated_at_the_given_instant(
     prometheus_server: PrometheusServer,
 ) -> None:
     with reading(prometheus_server.url) as reader:
@@ -145,7 +151,7 @@ def test_a_server_that_comes_back_answers_again(start_prometheus: StartPrometheu
     with reading(server.url) as reader:
         answered(query(reader, "vector(1)"))
         server.stop()
-        message = failed(query(reader, "vector(1)", within=2))
-        assert message == f"Prometheus at {server.url} refused the connection"
+        refused = network_sentence(Kind.REFUSED, f"Prometheus at {server.url}")
+        assert failed(query(reader, "vector(1)", within=2)) == refused
         server.start()
         answered(query(reader, "vector(1)"))
