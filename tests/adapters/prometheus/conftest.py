@@ -7,7 +7,14 @@ import pytest
 from google.auth.compute_engine import _metadata
 
 from autoscaler.transport import credentials
-from tests.adapters.prometheus.ways import FIRST, Endpoint, Way, environment_of, settings_of
+from tests.adapters.prometheus.ways import (
+    FIRST,
+    SETTINGS,
+    Endpoint,
+    Way,
+    environment_of,
+    with_names,
+)
 from tests.worlds.prometheus.faults import ScriptedServer
 
 
@@ -46,7 +53,7 @@ def way(
     server = ScriptedServer(endpoint)
     environment_of(name, server, file, monkeypatch)
     url = f"{server.url}/oauth2/token"
-    way = Way(name, settings_of(name, url, file), endpoint, url, file)
+    way = Way(name, with_names(SETTINGS[name], file, url), endpoint, url, file)
     way.write(FIRST)
     with server:
         yield way

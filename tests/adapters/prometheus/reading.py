@@ -5,18 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
 from pydantic import SecretStr
 
 from autoscaler import clock
-from autoscaler.config.prometheus_connection import (
-    AzureAdSettings,
-    BasicAuth,
-    GoogleIamSettings,
-    OAuth2Settings,
-    PrometheusSettings,
-    SigV4Settings,
-    Tls,
-)
+from autoscaler.config.prometheus_connection import BasicAuth, PrometheusSettings, Tls
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.prometheus import PrometheusReader, answers
 from autoscaler.prometheus.reader import MOST_BYTES
@@ -24,6 +17,8 @@ from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.network_errors import Kind
 from autoscaler.transport.retries import RequestFailure
+
+SIGN_INS = ("oauth2", "google_iam", "azuread", "sigv4")
 
 
 class Observed(Observer):
@@ -43,26 +38,22 @@ class Observed(Observer):
         self._failures.append(failure)
 
 
-_SIGN_INS: dict[type, str] = {
-    AzureAdSettings: "azuread",
-    BasicAuth: "basic_auth",
-    GoogleIamSettings: "google_iam",
-    OAuth2Settings: "oauth2",
-    SigV4Settings: "sigv4",
-}
-
-
 def settings(
-    url: str, *, sign_in: object = None, headers: Mapping[str, str] | None = None, **fields: object
+    url: str, *, sign_in: str = "", headers: Mapping[str, str] | None = None, **fields: object
 ) -> PrometheusSettings:
-    """Return settings that nothing has checked; fields of `tls` stand beside the others."""
+    """Return settings that nothing has checked, except ``sign_in``, which is YAML.
+
+    Fields of `tls` are given like the others.
+    """
     fields |= {
         name: Path(value)
         for name, value in fields.items()
         if name.endswith("_file") and isinstance(value, str)
     }
-    if sign_in is not None:
-        fields[_SIGN_INS[type(sign_in)]] = sign_in
+    if sign_in:
+        given = yaml.safe_load(sign_in)
+        checked = PrometheusSettings.model_validate({"url": "http://127.0.0.1", **given})
+        fields |= {name: getattr(checked, name) for name in SIGN_INS}
     own = {name: fields.pop(name) for name in Tls.model_fields if name in fields}
     secret = {name: SecretStr(value) for name, value in (headers or {}).items()}
     return PrometheusSettings.model_construct(

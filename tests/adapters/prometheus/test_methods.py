@@ -20,7 +20,7 @@ from tests.adapters.prometheus.reading import (
     reading,
 )
 from tests.adapters.prometheus.signatures import SECRET, assert_signed
-from tests.adapters.prometheus.ways import keyed
+from tests.adapters.prometheus.ways import KEYED, with_names
 from tests.narrowing import assert_parts
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
 
@@ -97,7 +97,7 @@ def test_a_get_has_the_query_and_the_parameters_of_the_settings_in_its_url() -> 
 def test_a_get_is_signed_as_a_post_is(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET)
     with ScriptedServer(by_method(answer("", "403 Forbidden"), answer())) as server:
-        answered(ask(server.url, "sum(a) + 1", sign_in=keyed(tmp_path / "key")))
+        answered(ask(server.url, "sum(a) + 1", sign_in=with_names(KEYED, tmp_path / "key")))
     for received in server.received:
         assert_signed(received)
     assert [received.method for received in server.received] == ["POST", "GET"]

@@ -269,7 +269,7 @@ def test_whose_answers_they_are(tmp_path: Path) -> None:
         settings("http://p", headers={"X-Scope-OrgID": "tenant-1"}),
         settings("http://p", headers={"X-Scope-OrgID": "tenant-2"}),
         settings("http://p", query_parameters={"dedup": ("true",)}),
-        settings("http://p", sign_in=basic_auth("me", tmp_path / "password")),
+        settings("http://p", basic_auth=basic_auth("me", tmp_path / "password")),
         settings("http://p", headers_files={"X-Scope-OrgID": Path("/run/tenant")}),
     ]
     identities = [identity_of(setting) for setting in several]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config.prometheus_connection import GoogleIamSettings, SigV4Settings, Tls
 from autoscaler.core.series import QueryResult
 from autoscaler.transport.credentials import EXPIRED
 from autoscaler.transport.network_errors import Kind
@@ -20,23 +19,22 @@ from tests.adapters.prometheus.reading import (
     network_sentence,
     query,
     reading,
+    settings,
 )
-from tests.adapters.prometheus.signatures import REGION
 from tests.adapters.prometheus.ways import (
     FIRST,
+    KEYED,
+    OAUTH2,
     OF_AZURE,
     OTHER_CLIENT,
-    PARAMETERS,
     PRIVATE_KEY,
     READ,
     ROLE,
     ROTATED,
+    SETTINGS,
     Way,
-    google,
-    keyed,
-    oauth2,
     token_of,
-    workload,
+    with_names,
 )
 from tests.config.documents import prometheus, refused
 from tests.narrowing import assert_parts
@@ -69,7 +67,8 @@ FIELDS: dict[str, Mapping[str, object]] = {
         "path": "/oauth2/token",
         # Both are encoded before they are joined: RFC 6749 2.3.1.
         "pair": "the+client:s3cret%26of%2Fthe+client",
-        **PARAMETERS,
+        "audience": "https://api/?a=b&c",
+        "assertion": "param-secret",
         **FORM,
     },
     "google": BY_KEY | FORM | {"iss": f"{FIRST}@shop"},
@@ -210,19 +209,20 @@ def test_without_credentials_the_cause_is_reported_and_nothing_is_sent(
 @pytest.mark.parametrize(
     ("settings", "parts"),
     [
-        pytest.param(oauth2(NOWHERE, Path("/none")), ["/none", "No such file"], id="secret-file"),
-        pytest.param(google(Path("/none")), ["Google", "/none"], id="google-file"),
-        pytest.param(GoogleIamSettings(), ["Google", "default credentials"], id="google-default"),
-        pytest.param(workload(), ["Azure", "'tenant_id'"], id="no-webhook"),
-        pytest.param(SigV4Settings(region=REGION), ["AWS", "environment"], id="no-keys"),
-        pytest.param(SigV4Settings(), ["sigv4.region", "AWS_REGION"], id="no-region"),
-        pytest.param(SigV4Settings(region="a", profile="none"), ["(none)"], id="no-profile"),
-        pytest.param(keyed(Path("/none")), ["AWS", "/none", "No such file"], id="no-key-file"),
+        (OAUTH2.replace("URL", NOWHERE), ["/none", "No such file"]),
+        ("googleIam: {credentialsFile: /none}", ["Google", "/none"]),
+        ("googleIam: {}", ["Google", "default credentials"]),
+        ("azuread: {workloadIdentity: {}}", ["Azure", "'tenant_id'"]),
+        ("sigv4: {region: eu-west-1}", ["AWS", "environment"]),
+        ("sigv4: {}", ["AWS", "sigv4.region", "AWS_REGION"]),
+        ("sigv4: {region: eu-west-1, profile: none}", ["AWS", "(none)"]),
+        (KEYED, ["AWS", "/none", "No such file"]),
     ],
 )
-def test_a_missing_setting_or_file_is_named(settings: object, parts: list[str]) -> None:
+def test_a_missing_setting_or_file_is_named(settings: str, parts: list[str]) -> None:
     with ScriptedServer(answer()) as server:
-        assert_parts(failed(ask(server.url, "x", sign_in=settings)), *parts)
+        message = failed(ask(server.url, "x", sign_in=with_names(settings, Path("/none"))))
+    assert_parts(message, *parts)
     assert server.received == []
 
 
@@ -268,7 +268,7 @@ def test_no_secret_is_shown(way: Way, parts: list[str], caplog: pytest.LogCaptur
         soon(lambda: len(way.endpoint.requests) > count + 1)
         way.endpoint.steps = (way.gives(1),)
         soon(is_answered)
-        shown += [repr(vars(reader._sign_in)), repr(way.settings)]
+        shown += [repr(vars(reader._sign_in)), repr(settings("", sign_in=way.settings))]
     text = "".join((*shown, *(record.getMessage() for record in caplog.records)))
     secrets = [FIRST, token_of(1), "param-secret", "M2NyZXQlMjZvZiUyRnRoZ"]
     secrets += [PRIVATE_KEY.splitlines()[1], "session+token", "role-secret"]
@@ -304,12 +304,13 @@ def test_a_token_endpoint_is_trusted_only_by_its_own_authority(tmp_path: Path) -
     file.write_text(FIRST)
     tokens = ScriptedServer(token_answer("a-token"))
     url = behind_tls(tokens, pair)
+    sign_in = with_names(OAUTH2, file, url)
     with ScriptedServer(only_with("a-token")) as server, tokens:
-        message = failed(ask(server.url, "x", sign_in=oauth2(url, file)))
+        message = failed(ask(server.url, "x", sign_in=sign_in))
         assert_parts(message, url, "tls.caFile")
         assert tokens.received == []
-        trusted = Tls.model_construct(ca_file=pair.certificate)
-        answered(ask(server.url, "x", sign_in=oauth2(url, file, trusted)))
+        trusted = sign_in.replace("{", f"{{tls: {{caFile: '{pair.certificate}'}}, ", 1)
+        answered(ask(server.url, "x", sign_in=trusted))
 
 
 @pytest.mark.parametrize("way", ["oauth2"], indirect=True)
@@ -337,7 +338,7 @@ def test_a_file_without_credentials_of_google_is_named_but_not_quoted(
 ) -> None:
     file = tmp_path / "account.json"
     file.write_text(content)
-    message = failed(ask(NOWHERE, "x", sign_in=google(file)))
+    message = failed(ask(NOWHERE, "x", sign_in=with_names(SETTINGS["google"], file)))
     assert_parts(message, "Google", str(file))
     assert "s3cret" not in message
 
@@ -347,20 +348,13 @@ def test_a_file_without_credentials_of_google_is_named_but_not_quoted(
 MODULES = ("botocore", "autoscaler.prometheus.google_iam", "azure.identity", "msal")
 """google.auth itself is imported by the client of Kubernetes, where it is installed."""
 
-KEYS = {
-    "nothing": "",
-    "token": "bearerTokenFile: secret\n",
-    "oauth2": "oauth2: {clientId: a, clientSecretFile: secret, tokenUrl: 'http://127.0.0.1:1'}\n",
-    "amazon": "sigv4: {region: a, accessKey: b, secretKeyFile: secret}\n",
-    "google": "googleIam: {credentialsFile: secret}\n",
-    "azure": "azuread: {oauth: {clientId: a, tenantId: b, clientSecretFile: secret}}\n",
-}
+USED = ("oauth2", "role", "google", "azure")
 PROGRAM = f"""
 import contextlib, pathlib, sys, threading
 import autoscaler.daemon.service, autoscaler.cli.planning, autoscaler.cli.validating
 from autoscaler.config import load
 from autoscaler.prometheus import PrometheusReader
-for name in {list(KEYS)!r}:
+for name in {("token", *USED)!r}:
     config = load(pathlib.Path(name))
     with contextlib.closing(PrometheusReader(config.prometheus, threading.Event())):
         print(name, *(set({MODULES!r}) & set(sys.modules)))
@@ -370,16 +364,17 @@ for name in {list(KEYS)!r}:
 def test_a_library_is_imported_only_where_it_is_used(tmp_path: Path) -> None:
     """By the commands, the check of a configuration and the connection to Prometheus."""
     (tmp_path / "secret").touch()
-    for name, keys in KEYS.items():
-        (tmp_path / name).write_text(prometheus(keys))
+    (tmp_path / "token").write_text(prometheus("bearerTokenFile: secret\n"))
+    for name in USED:
+        keys = with_names(SETTINGS[name], Path("secret"), NOWHERE)
+        (tmp_path / name).write_text(prometheus(f"{keys}\n"))
     program = [sys.executable, "-c", PROGRAM]
     result = subprocess.run(program, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     botocore, google, azure, msal = MODULES
     assert [set(line.split()) for line in result.stdout.decode().splitlines()] == [
-        {"nothing"},
         {"token"},
         {"oauth2"},
-        {"amazon", botocore},
+        {"role", botocore},
         {"google", botocore, google},
         {"azure", botocore, google, azure, msal},
     ]

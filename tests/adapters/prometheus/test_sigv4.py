@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 import requests
 
-from autoscaler.config.prometheus_connection import SigV4Settings
 from autoscaler.prometheus.sign_in import SignIn
 from autoscaler.transport import redaction
 from autoscaler.transport.redaction import Redactor
 from tests.adapters.prometheus.reading import answered, ask, failed, settings
-from tests.adapters.prometheus.signatures import KEY, REGION, SECRET, assert_signed, signature
-from tests.adapters.prometheus.ways import ROLE, keyed
+from tests.adapters.prometheus.signatures import KEY, SECRET, assert_signed, signature
+from tests.adapters.prometheus.ways import KEYED, ROLE, SETTINGS, with_names
 from tests.narrowing import assert_parts
 from tests.worlds.prometheus.faults import ScriptedServer, answer
 from tests.worlds.prometheus.token_endpoints import form
@@ -56,7 +55,7 @@ def test_queries_are_signed(
             ask(
                 base,
                 promql,
-                sign_in=keyed(tmp_path / "key"),
+                sign_in=with_names(KEYED, tmp_path / "key"),
                 query_parameters=parameters,
                 headers=headers,
             )
@@ -78,13 +77,13 @@ def test_settings_left_out_come_from_the_profile_or_the_environment(
         f"[metrics]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
     )
     with ScriptedServer(answer()) as server:
-        answered(ask(server.url, "x", sign_in=SigV4Settings(profile="metrics")))
+        answered(ask(server.url, "x", sign_in="sigv4: {profile: metrics}"))
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "env-secret")
         monkeypatch.setenv("AWS_SESSION_TOKEN", "env-token")
-        answered(ask(server.url, "x", sign_in=SigV4Settings(region="us-east-2")))
+        answered(ask(server.url, "x", sign_in="sigv4: {region: us-east-2}"))
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
-        unreachable = SigV4Settings(region="us-east-2").model_copy(update={"role_arn": ROLE})
+        unreachable = f"sigv4: {{region: us-east-2, roleArn: '{ROLE}'}}"
         assert_parts(failed(ask(server.url, "x", sign_in=unreachable)), "AWS", "127.0.0.1:1")
     first, second = server.received
     assert_signed(first, region="eu-central-1")
@@ -108,7 +107,7 @@ def test_a_session_token_is_prepared_for_redaction_once(
 
     monkeypatch.setattr(redaction, "_without_blanks", counting)
     redactor, works = Redactor(), []
-    with closing(SignIn(settings("", sign_in=SigV4Settings(region=REGION)))) as sign_in:
+    with closing(SignIn(settings("", sign_in=SETTINGS["container"]))) as sign_in:
         for _ in range(3):
             request = requests.Request("POST", "http://127.0.0.1/api/v1/query").prepare()
             own = sign_in.sign(request, redactor, 5.0)

@@ -16,16 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth.compute_engine import _metadata
 
 from autoscaler import clock
-from autoscaler.config.prometheus_connection import (
-    AzureAdSettings,
-    AzureOAuthSettings,
-    GoogleIamSettings,
-    ManagedIdentitySettings,
-    OAuth2Settings,
-    SigV4Settings,
-    Tls,
-    WorkloadIdentitySettings,
-)
 from tests.adapters.prometheus.signatures import KEY, REGION, assert_signed
 from tests.worlds.certificates import self_signed
 from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
@@ -39,7 +29,6 @@ from tests.worlds.prometheus.token_endpoints import (
 )
 
 SECRETS = FIRST, ROTATED = "s3cret&of/the client", "rotated"
-PARAMETERS = {"audience": "https://api/?a=b&c", "assertion": "param-secret"}
 READ = "https://www.googleapis.com/auth/monitoring.read"
 ROLE = "arn:aws:iam::123456789012:role/metrics"
 OF_AZURE, OTHER_CLIENT = (
@@ -110,7 +99,7 @@ class Way:
     """A way to sign in; ``settings`` name an endpoint that gives credentials 1, 2, ..."""
 
     name: str
-    settings: object
+    settings: str
     endpoint: Endpoint
     url: str
     file: Path
@@ -197,62 +186,29 @@ class Way:
         return fields
 
 
-def _azure(**identity: object) -> AzureAdSettings:
-    return AzureAdSettings.model_construct(**identity)  # type: ignore[arg-type]  # checked at run time
+_PARAMETERS = "endpointParams: {audience: 'https://api/?a=b&c', assertion: param-secret}"
+_CLIENT = "clientId: the client, clientSecretFile: FILE, scopes: [read, metrics]"
+OAUTH2 = f"oauth2: {{{_CLIENT}, tokenUrl: 'URL', {_PARAMETERS}}}"
+KEYED = f"sigv4: {{region: {REGION}, accessKey: {KEY}, secretKeyFile: FILE}}"
+SETTINGS = {
+    "oauth2": OAUTH2,
+    "google": "googleIam: {credentialsFile: FILE}",
+    "google-default": "googleIam: {}",
+    "google-machine": "googleIam: {}",
+    "azure": "azuread: {oauth: {clientId: the-client, tenantId: tenant, clientSecretFile: FILE}}",
+    "workload": "azuread: {workloadIdentity: {}}",
+    "workload-named": "azuread: {scope: 'api://x/.default', workloadIdentity: "
+    "{clientId: another, tokenFilePath: FILE}}",
+    "machine": "azuread: {managedIdentity: {}}",
+    "machine-named": f"azuread: {{managedIdentity: {{clientId: {OTHER_CLIENT}}}}}",
+    "role": KEYED.replace("}", f", roleArn: '{ROLE}', externalId: shop}}"),
+    "container": f"sigv4: {{region: {REGION}}}",
+}
 
 
-def oauth2(url: str, file: Path, tls: Tls | None = None) -> OAuth2Settings:
-    return OAuth2Settings.model_construct(
-        client_id="the client",
-        client_secret_file=file,
-        token_url=url,
-        scopes=("read", "metrics"),
-        endpoint_params=PARAMETERS,
-        tls=tls or Tls(),
-    )
-
-
-def google(file: Path) -> GoogleIamSettings:
-    return GoogleIamSettings.model_construct(credentials_file=file)
-
-
-def workload(**fields: object) -> AzureAdSettings:
-    identity = WorkloadIdentitySettings.model_construct(**fields)  # type: ignore[arg-type]  # of it
-    return _azure(workload_identity=identity)
-
-
-def machine(client_id: str | None = None) -> AzureAdSettings:
-    return _azure(managed_identity=ManagedIdentitySettings.model_construct(client_id=client_id))
-
-
-def keyed(file: Path, **fields: object) -> SigV4Settings:
-    return SigV4Settings.model_construct(
-        region=REGION,
-        access_key=KEY,
-        secret_key_file=file,
-        **fields,  # type: ignore[arg-type]  # as above
-    )
-
-
-def settings_of(name: str, url: str, file: Path) -> object:
-    client = AzureOAuthSettings.model_construct(
-        client_id="the-client", tenant_id="tenant", client_secret_file=file
-    )
-    named = workload(client_id="another", token_file_path=file)
-    every: dict[str, object] = {
-        "oauth2": oauth2(url, file),
-        "google": google(file),
-        "google-default": GoogleIamSettings(),
-        "google-machine": GoogleIamSettings(),
-        "azure": _azure(oauth=client),
-        "workload": workload(),
-        "workload-named": named.model_copy(update={"scope": "api://x/.default"}),
-        "machine": machine(),
-        "machine-named": machine(OTHER_CLIENT),
-        "role": keyed(file, role_arn=ROLE, external_id="shop"),
-        "container": SigV4Settings(region=REGION),
-    }
-    return every[name]
+def with_names(settings: str, file: Path, url: str = "") -> str:
+    """Return settings with the names of a secret's file and of an endpoint."""
+    return settings.replace("FILE", str(file)).replace("URL", url)
 
 
 def environment_of(
@@ -276,10 +232,9 @@ def environment_of(
             "AZURE_FEDERATED_TOKEN_FILE": str(file),
         },
         "workload-named": {"AZURE_TENANT_ID": "tenant"},
-        "machine": {"AZURE_POD_IDENTITY_AUTHORITY_HOST": server.url},
-        "machine-named": {"AZURE_POD_IDENTITY_AUTHORITY_HOST": server.url},
         "role": {"AWS_ENDPOINT_URL_STS": server.url},
         "container": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url},
     }
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", server.url)
     for variable, value in variables.get(name, {}).items():
         monkeypatch.setenv(variable, value)
