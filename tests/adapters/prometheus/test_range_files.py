@@ -1,4 +1,4 @@
-"""Answers on disk: what was written is read again, and what is damaged is not there."""
+"""Answers on disk: written files are read again, and damaged ones are ignored."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def spans(files: RangeFiles, begin: int, end: int, key: RangeKey = KEY) -> list[
     st.integers(0, 40),
     st.integers(0, 41),
 )
-def test_what_was_written_is_read(
+def test_a_written_file_is_read(
     tmp_path_factory: pytest.TempPathFactory,
     several: list[tuple[dict[str, str], dict[int, float]]],
     warnings: list[str],
@@ -95,7 +95,7 @@ def _samples(series: MatrixSeries) -> dict[int, str]:
         ([(20, 30)], 0, 10, []),
     ],
 )
-def test_what_is_stored_of_a_range(
+def test_stored_parts_of_a_range_are_found(
     tmp_path: Path,
     stored: list[tuple[int, int]],
     begin: int,
@@ -117,7 +117,7 @@ def test_what_is_stored_of_a_range(
         RangeKey(KEY.server, KEY.promql, KEY.grid, "totals"),
     ],
 )
-def test_a_file_is_about_its_own_query(tmp_path: Path, other: RangeKey) -> None:
+def test_a_file_belongs_to_one_query(tmp_path: Path, other: RangeKey) -> None:
     files = RangeFiles(tmp_path)
     part = files.write(KEY, 0, 10, Matrix([line(0, 10)]))
     assert spans(files, 0, 10, other) == []
@@ -127,7 +127,7 @@ def test_a_file_is_about_its_own_query(tmp_path: Path, other: RangeKey) -> None:
     assert spans(files, 0, 10, other) == []
 
 
-def test_a_damaged_file_is_not_there(tmp_path: Path) -> None:
+def test_a_damaged_file_is_ignored(tmp_path: Path) -> None:
     files = RangeFiles(tmp_path)
     file = files.write(KEY, 0, 10, Matrix([line(0, 10)])).file
     content = file.read_bytes()
@@ -143,6 +143,10 @@ def test_a_damaged_file_is_not_there(tmp_path: Path) -> None:
     assert spans(files, 0, 10) == []
 
 
+def _body(head: object, values: bytes) -> bytes:
+    return json.dumps(head).encode() + b"\n" + values
+
+
 def _head(**changed: object) -> list[object]:
     item = {"labels": {}, "runs": [[0, 10]], **changed}
     whole = {"key": KEY.text, "warnings": [], "series": [[item["labels"], item["runs"]]], **changed}
@@ -150,61 +154,50 @@ def _head(**changed: object) -> list[object]:
 
 
 _VALUES = zlib.compress(array("d", range(10)).tobytes())
+_NO_HEADS: tuple[object, ...] = ([], None, {})
+_WRONG: dict[str, list[object]] = {
+    "key": [None],
+    "warnings": ["none", [1]],
+    "series": [{}, [5], []],
+    "labels": [[], {"pod": 5}],
+    "runs": [
+        *(5, [[0, 5, 5]], [["0", 10]], [[0, 9]], [[0, 10**18]], [[-5, 10]]),
+        *([[5, 5], [0, 5]], [[0, 5], [4, 5]], [[0, 10], [10, 0]]),
+    ],
+}
+_WRONG_VALUES = (
+    *(_VALUES[:-12], b"", b"no zlib"),
+    *(zlib.compress(bytes(79)), zlib.compress(bytes(10**8))),
+)
 
 
 @pytest.mark.parametrize(
-    ("head", "values", "stored"),
+    "body",
     [
-        (_head(), _VALUES, True),
-        ([], _VALUES, False),
-        (None, _VALUES, False),
-        ({}, _VALUES, False),
-        (_head(key=None), _VALUES, False),
-        (_head(warnings="none"), _VALUES, False),
-        (_head(warnings=[1]), _VALUES, False),
-        (_head(series={}), _VALUES, False),
-        (_head(series=[5]), _VALUES, False),
-        (_head(labels=[]), _VALUES, False),
-        (_head(labels={"pod": 5}), _VALUES, False),
-        (_head(runs=5), _VALUES, False),
-        (_head(runs=[[0, 5, 5]]), _VALUES, False),
-        (_head(runs=[["0", 10]]), _VALUES, False),
-        (_head(runs=[[0, 9]]), _VALUES, False),
-        (_head(runs=[[0, 10**18]]), _VALUES, False),
-        (_head(runs=[[-5, 10]]), _VALUES, False),
-        (_head(runs=[[5, 5], [0, 5]]), _VALUES, False),
-        (_head(runs=[[0, 5], [4, 5]]), _VALUES, False),
-        (_head(runs=[[0, 10], [10, 0]]), _VALUES, False),
-        (_head(series=[]), _VALUES, False),
-        (_head(), _VALUES[:-12], False),
-        (_head(), b"", False),
-        (_head(), b"no zlib", False),
-        (_head(), zlib.compress(bytes(79)), False),
-        (_head(), zlib.compress(bytes(10**8)), False),
+        *(b"[" * 100_000, b"9" * 100_000, b"", b"\xff\n", b"{}"),
+        *(_body(head, _VALUES) for head in _NO_HEADS),
+        *(
+            _body(_head(**{key: value}), _VALUES)
+            for key, values in _WRONG.items()
+            for value in values
+        ),
+        *(_body(_head(), values) for values in _WRONG_VALUES),
     ],
 )
-def test_what_was_not_written_so_is_not_there(
-    tmp_path: Path, head: object, values: bytes, *, stored: bool
-) -> None:
+def test_a_file_of_another_shape_is_ignored(tmp_path: Path, body: bytes) -> None:
     """Though its sum is right: whoever can write the folder can make that, too."""
     files = RangeFiles(tmp_path)
-    folder = tmp_path / KEY.digest
-    folder.mkdir()
-    body = json.dumps(head).encode() + b"\n" + values
-    (folder / "0-10.range").write_bytes(b"%08x\n" % zlib.crc32(body) + body)
+    file = tmp_path / KEY.digest / "0-10.range"
+    file.parent.mkdir()
+    right = _body(_head(), _VALUES)
+    file.write_bytes(b"%08x\n" % zlib.crc32(right) + right)
+    assert spans(files, 0, 10) == [(0, 10)]
+    file.write_bytes(b"%08x\n" % zlib.crc32(body) + body)
     tracemalloc.start()
-    assert spans(files, 0, 10) == ([(0, 10)] if stored else [])
+    assert spans(files, 0, 10) == []
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 2_000_000
-
-
-@pytest.mark.parametrize("body", [b"[" * 100_000, b"9" * 100_000, b"", b"\xff\n", b"{}"])
-def test_a_line_that_is_no_json_is_not_there(tmp_path: Path, body: bytes) -> None:
-    folder = tmp_path / KEY.digest
-    folder.mkdir()
-    (folder / "0-10.range").write_bytes(b"%08x\n" % zlib.crc32(body) + body)
-    assert spans(RangeFiles(tmp_path), 0, 10) == []
 
 
 def test_names_and_links_of_strangers_do_no_harm(tmp_path: Path) -> None:
@@ -255,14 +248,14 @@ def test_files_can_be_read_by_their_owner_only(tmp_path: Path) -> None:
     ]
 
 
-def test_a_part_of_a_matrix() -> None:
+def test_a_matrix_is_cut_to_a_part() -> None:
     matrix = Matrix([line(0, 5, a="1"), line(8, 10, a="2")], ("a warning",))
     assert cut(matrix, 3, 7) == Matrix(
         [MatrixSeries({"a": "1"}, [(3, 2)], array("d", [3, 4]))], ("a warning",)
     )
 
 
-def test_whose_answers_they_are(tmp_path: Path) -> None:
+def test_answers_belong_to_a_server_a_tenant_and_a_user(tmp_path: Path) -> None:
     several = [
         settings("http://p"),
         settings("http://q"),
@@ -279,7 +272,7 @@ def test_whose_answers_they_are(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(KEY)) == KEY  # noqa: S301 - its own
 
 
-def test_where_the_files_of_commands_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_commands_are_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the cache folder of the XDG specification; a relative one does not count."""
     for base, folder in (
         ("/var/cache/me", Path("/var/cache/me/autoscaler/ranges")),

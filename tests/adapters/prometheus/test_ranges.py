@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from urllib.parse import parse_qs
 
 import pytest
@@ -14,7 +15,8 @@ from autoscaler.lab.past import range_fetching
 from autoscaler.lab.past.range_fetching import AnswerPart, RangeReader
 from autoscaler.lab.past.ranges import Grid, Matrix, RangeRequest
 from autoscaler.transport.answers import AnswerMemory
-from tests.adapters.prometheus.reading import Observed, reading
+from autoscaler.transport.network_errors import Kind
+from tests.adapters.prometheus.reading import Observed, network_sentence, reading
 from tests.narrowing import assert_parts
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
@@ -173,15 +175,6 @@ def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
     assert values == list(map(float, range(FIRST, FIRST + 8_000)))
 
 
-def test_a_limit_below_the_smallest_part_ends_the_query() -> None:
-    refusal = answer(error("execution", "exceeded series limit"), "422 Unprocessable Entity")
-    with ScriptedServer(refusal) as server:
-        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 64))
-        assert len(server.received) == 3
-    assert covered(parts) == [(FIRST, FIRST + 64)]
-    assert_parts(failures(parts)[0], "exceeded series limit", "16 evaluations")
-
-
 def test_a_wrong_query_is_asked_once(prometheus_server: PrometheusServer) -> None:
     """Its refusal holds for all of the range."""
     statuses: list[str] = []
@@ -197,78 +190,70 @@ def test_a_wrong_query_is_asked_once(prometheus_server: PrometheusServer) -> Non
 
 LONG = RangeRequest(GRID, FIRST, FIRST + 40_000)
 """Four parts."""
-BROKEN = answer("broken", "500 Internal Server Error")
+LAST = FIRST + 8_192
 NO_MORE = "nothing more"
-
-
-def test_a_part_that_fails_leaves_the_others() -> None:
-    with ScriptedServer(whole, BROKEN, whole) as server:
-        parts = asked_at(server.url, LONG)
-    failed = [part for part in parts if isinstance(part.answer, QueryFailure)]
-    assert covered(failed) == [(FIRST + 10_000, FIRST + 20_000)]
-    assert_parts(failures(parts)[0], "500", ": broken")
-    assert covered(parts) == [(at, at + 10_000) for at in range(FIRST, FIRST + 40_000, 10_000)]
+BROKEN = answer("broken", "500 Internal Server Error")
+TOO_MANY = answer(error("execution", "exceeded series limit"), "422 Unprocessable Entity")
+TOO_OFTEN = "429 Too Many Requests"
 
 
 @pytest.mark.parametrize(
-    "step",
-    [faults.break_off, faults.reset, answer("busy", "429 Too Many Requests", {"Retry-After": "1"})],
+    ("steps", "lengths", "failed", "words"),
+    [
+        ((whole, BROKEN, whole), [10_000] * 4, [1], ["500", ": broken"]),
+        ((BROKEN, BROKEN, whole, BROKEN, BROKEN, whole), [10_000] * 8, [0, 1, 3, 4], [": broken"]),
+        # Smaller parts are asked for, down to 16 evaluations.
+        ((TOO_MANY,) * 3, [64], [0], ["exceeded series limit", "16 evaluations"]),
+        ((faults.hang, *[whole] * 8), [100] * 8, [], []),
+        # The same part is tried again: its failure is no limit that smaller parts keep to.
+        ((answer("busy", TOO_OFTEN),) * 3, [64], [0], ["429", ": busy"]),
+        ((answer("busy", TOO_OFTEN, {"Retry-After": "1"}), whole), [4], [], []),
+        ((faults.break_off, whole), [4], [], []),
+        ((faults.reset, whole), [4], [], []),
+    ],
 )
-def test_a_part_whose_failure_may_pass_is_asked_again(step: Step) -> None:
-    with ScriptedServer(step, whole) as server:
-        parts = asked_at(server.url)
-        assert len(server.received) == 2
-    assert failures(parts) == []
+def test_a_part_that_fails_leaves_the_others(
+    steps: Sequence[Step], lengths: list[int], failed: list[int], words: list[str]
+) -> None:
+    """Each step is asked for once; failures between answers do not add up."""
+    asked = RangeRequest(GRID, FIRST, FIRST + sum(lengths))
+    with ScriptedServer(*steps) as server:
+        timeout = 0.5 if faults.hang in steps else 10.0
+        parts = asked_at(server.url, asked, timeout=timeout)
+        assert len(server.received) == max(len(steps), len(lengths))
+    begins = accumulate(lengths, initial=FIRST)
+    assert covered(parts) == list(pairwise(begins))
+    assert [part for part in range(len(parts)) if failures(parts[part : part + 1])] == failed
+    for message in failures(parts):
+        assert_parts(message, *words)
 
 
-def test_after_three_failures_in_a_row_nothing_more_is_asked() -> None:
-    with ScriptedServer(BROKEN) as server, range_reading(server.url) as reader:
-        parts = list(reader.parts("x", LONG))
+@pytest.mark.parametrize(
+    ("step", "asked", "requests", "words", "last"),
+    [
+        (BROKEN, LONG, 3, [": broken"], (FIRST + 30_000, FIRST + 40_000)),
+        (faults.hang, RangeRequest(GRID, FIRST, LAST), 4, ["16 evaluations"], (FIRST, LAST)),
+    ],
+)
+def test_after_failures_in_a_row_nothing_more_is_asked(
+    step: Step, asked: RangeRequest, requests: int, words: list[str], last: tuple[int, int]
+) -> None:
+    """A server that is too slow is asked for less before."""
+    timeout = 0.2 if step is faults.hang else 10.0
+    with ScriptedServer(step) as server, range_reading(server.url, timeout=timeout) as reader:
+        parts = list(reader.parts("x", asked))
         others = list(reader.parts("y", ASKED))
-        assert len(server.received) == 3
-    assert covered(parts)[-1] == (FIRST + 30_000, FIRST + 40_000)
-    assert failures(others) == failures(parts)[-1:]
-    assert_parts(failures(others)[0], "broken;", NO_MORE)
-
-
-def test_failures_between_answers_do_not_add_up() -> None:
-    with ScriptedServer(BROKEN, BROKEN, whole, BROKEN, BROKEN, whole) as server:
-        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 80_000))
-        assert len(server.received) == len(parts) == 8
-    assert len(failures(parts)) == 4
-
-
-def test_a_server_that_is_asked_too_often_is_not_asked_more_often() -> None:
-    """A 429 is no limit that smaller parts keep to: it is tried again, and then told."""
-    busy = answer("rate limit exceeded", "429 Too Many Requests")
-    with ScriptedServer(busy) as server:
-        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 64))
-        assert len(server.received) == 3
-    assert covered(parts) == [(FIRST, FIRST + 64)]
-
-
-def test_a_server_that_is_too_slow_is_asked_for_less_and_then_left_alone() -> None:
-    with ScriptedServer(faults.hang) as server, range_reading(server.url, timeout=0.2) as reader:
-        parts = list(reader.parts("x", RangeRequest(GRID, FIRST, FIRST + 8_192)))
-        others = list(reader.parts("y", ASKED))
-        assert len(server.received) == 4
-    assert covered(parts) == [(FIRST, FIRST + 8_192)]
-    assert_parts(failures(parts)[0], "0.2 s", "16 evaluations")
+        assert len(server.received) == requests
+    assert covered(parts)[-1] == last
+    assert_parts(failures(parts)[0], *words)
     assert_parts(failures(others)[0], NO_MORE)
-
-
-def test_a_slow_range_is_asked_in_eighths() -> None:
-    with ScriptedServer(faults.hang, whole) as server:
-        parts = asked_at(server.url, RangeRequest(GRID, FIRST, FIRST + 800), timeout=0.5)
-    assert failures(parts) == []
-    assert [part.end - part.begin for part in parts] == [100] * 8
 
 
 def test_an_absent_server_costs_a_moment() -> None:
     begin = time.monotonic()
     parts = asked_at("http://127.0.0.1:9", LONG)
     assert len(failures(parts)) == 4
-    assert "refused the connection" in failures(parts)[0]
+    assert failures(parts)[0] == network_sentence(Kind.REFUSED, "Prometheus at http://127.0.0.1:9")
     assert time.monotonic() - begin < 10.0
 
 

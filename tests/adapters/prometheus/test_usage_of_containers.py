@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pytest
 
@@ -56,106 +57,86 @@ class Container:
             instant += SCRAPE
 
 
-def at(instance: str, path: str = "/metrics/cadvisor", **more: str) -> tuple[tuple[str, str], ...]:
-    return tuple({"instance": instance, "metrics_path": path, **more}.items())
+def scraped(host: str, path: str = "/metrics/cadvisor", **more: str) -> tuple[tuple[str, str], ...]:
+    """Return the labels of a scrape of a kubelet."""
+    return tuple({"instance": host, "metrics_path": path, **more}.items())
 
 
-V4, V6 = at("10.0.0.1:10250"), at("[fd00::1]:10250")
-RESOURCE = at("10.0.0.1:10250", "/metrics/resource")
+RESOURCE_PATH = "/metrics/resource"
+V4, V6 = scraped("10.0.0.1:10250"), scraped("[fd00::1]:10250")
+OTHER, OTHER_RESOURCE = scraped("10.0.0.9:10250"), scraped("10.0.0.9:10250", RESOURCE_PATH)
+RESOURCE = scraped("10.0.0.1:10250", RESOURCE_PATH)
 DEAD = Container("/kubepods/pod1/dead", 2.0, end=NOW - 75.0)
 """Its series is there for five minutes more, since its samples have timestamps."""
 NEW = Container("/kubepods/pod1/new", begin=A_MINUTE_AGO, started=A_MINUTE_AGO)
 NEWEST = Container("/kubepods/pod1/new", begin=NOW - 5.0, started=NOW - 20.0)
-INNER = "/docker/a1/kubepods/pod1/c"
+DEAD_ELSEWHERE = replace(DEAD, id="/kubepods/pod0/c", labels=OTHER)
+ANONYMOUS = Container("", begin=A_MINUTE_AGO, started=A_MINUTE_AGO, labels=RESOURCE)
 
-SCENARIOS: dict[str, tuple[tuple[Container, ...], object, object]] = {
-    "one container": ((Container("/a"),), 1, 1),
-    "no start times": ((Container("/a", started=None),), 1, 1),
-    "no ids": ((Container("", started=None),), 1, 1),
-    "restarted": ((DEAD, NEW), HALF, 1),
-    "restarted, and not two scrapes ago": ((DEAD, NEWEST), MISSING, 1),
-    "restarted without start times": (
+
+def with_image(container: Container) -> Container:
+    labels = {"image": f"image:{container.cores}", "name": container.id}
+    unlike = ("image", "name", "metrics_path")
+    return replace(container, labels=scraped("10.0.0.1:10250", **labels), unlike=unlike)
+
+
+class Scenario(NamedTuple):
+    """The endpoints' containers, and the cores and bytes, or the gap, that are read of them."""
+
+    containers: tuple[Container, ...]
+    cores: object = 1
+    size: object = 1
+    told_apart: bool = False
+    """Whether start times tell which of several containers runs."""
+
+
+SCENARIOS = {
+    "one-container": Scenario((Container("/a"),)),
+    "no-start-times": Scenario((Container("/a", started=None),)),
+    "no-ids": Scenario((Container("", started=None),)),
+    "restarted": Scenario((DEAD, NEW), HALF, told_apart=True),
+    "restarted-less-than-two-scrapes-ago": Scenario((DEAD, NEWEST), MISSING, told_apart=True),
+    "restarted-without-start-times": Scenario(
         (replace(DEAD, started=None), replace(NEW, begin=LONG_AGO, started=None)),
-        AMBIGUOUS,
-        AMBIGUOUS,
+        *(AMBIGUOUS, AMBIGUOUS),
     ),
-    "restarted, and only the new one has a start time": (
-        (replace(DEAD, started=None), NEW),
-        HALF,
-        1,
+    "restarted-with-one-start-time": Scenario((replace(DEAD, started=None), NEW), HALF),
+    "restarted-with-start-times-without-image": Scenario(
+        (with_image(DEAD), with_image(NEW)), HALF, told_apart=True
     ),
-    "restarted, and the image is not a label of the start time": (
-        tuple(
-            replace(
-                each,
-                labels=at("10.0.0.1:10250", image=f"image:{each.cores}", name=each.id),
-                unlike=("image", "name", "metrics_path"),
-            )
-            for each in (DEAD, NEW)
-        ),
-        HALF,
-        1,
+    "restarted-with-start-times-without-id": Scenario(
+        (replace(DEAD, unlike=("id",)), replace(NEW, unlike=("id",))), AMBIGUOUS, AMBIGUOUS
     ),
-    "restarted, and the id is not a label of the start time": (
-        tuple(replace(each, unlike=("id",)) for each in (DEAD, NEW)),
-        AMBIGUOUS,
-        AMBIGUOUS,
+    "namesake-on-another-node": Scenario((DEAD_ELSEWHERE, NEW), HALF, told_apart=True),
+    # This endpoint has no ids.
+    "namesake-on-another-node-by-resource": Scenario(
+        (replace(DEAD, id="", labels=OTHER_RESOURCE), ANONYMOUS), HALF, told_apart=True
     ),
-    "a pod of the same name on another node": (
-        (Container("/kubepods/pod0/c", 2.0, end=NOW - 75.0, labels=at("10.0.0.9:10250")), NEW),
-        HALF,
-        1,
-    ),
-    "the same on /metrics/resource, which has no ids": (
-        (
-            Container("", 2.0, end=NOW - 75.0, labels=at("10.0.0.9:10250", "/metrics/resource")),
-            Container("", begin=A_MINUTE_AGO, started=A_MINUTE_AGO, labels=RESOURCE),
-        ),
-        HALF,
-        1,
-    ),
-    "a replica label": (
-        tuple(Container("/a", labels=at("n", prometheus_replica=name)) for name in "ab"),
-        1,
-        1,
+    "replica-label": Scenario(
+        tuple(Container("/a", labels=scraped("n", prometheus_replica=name)) for name in "ab")
     ),
 }
 for name, started in {"with": EVER, "without": None}.items():
+    running = Container("/a", started=started)
     two = (
-        Container("/a", started=started, labels=V4),
+        replace(running, labels=V4),
         Container("", started=None if started is None else started + 0.9, labels=RESOURCE),
     )
+    inner = replace(running, id="/a/b", cores=0.5)
+    several = {
+        "two-addresses": (replace(running, labels=V4), replace(running, labels=V6)),
+        "two-endpoints": two,
+        "resource-decides": (*two, Container("/b", 3.0, started=None)),
+        "inner-cgroups": (running, inner, replace(inner, id="/a/c")),
+        "node-in-a-container": (
+            replace(running, id="/kubepods/pod1/c"),
+            replace(running, id="/docker/a1/kubepods/pod1/c"),
+        ),
+        "finished-init-container": (running, replace(running, id="/i", cores=5.0, name="setup")),
+    }
     SCENARIOS |= {
-        f"two addresses of a kubelet, {name} start times": (
-            tuple(Container("/a", started=started, labels=labels) for labels in (V4, V6)),
-            1,
-            1,
-        ),
-        f"/metrics/cadvisor and /metrics/resource, {name} start times": (two, 1, 1),
-        f"/metrics/resource decides, {name} start times": (
-            (*two, Container("/b", 3.0, started=None)),
-            1,
-            1,
-        ),
-        f"cgroups within that of the container, {name} start times": (
-            (
-                Container("/a", started=started),
-                Container("/a/b", 0.5, started=started),
-                Container("/a/c", 0.5, started=started),
-            ),
-            1,
-            1,
-        ),
-        f"a node that is a container, {name} start times": (
-            (Container("/kubepods/pod1/c", started=started), Container(INNER, started=started)),
-            1,
-            1,
-        ),
-        f"a finished init container, {name} start times": (
-            (Container("/a", started=started), Container("/i", 5.0, started=started, name="setup")),
-            1,
-            1,
-        ),
+        f"{scenario}-{name}-start-times": Scenario(containers)
+        for scenario, containers in several.items()
     }
 
 
@@ -165,9 +146,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServe
     folder = tmp_path_factory.mktemp("usage")
     lines = (
         line
-        for number, (containers, _, _) in enumerate(SCENARIOS.values())
-        for each in containers
-        for line in each.lines(f"n{number}")
+        for number, scenario in enumerate(SCENARIOS.values())
+        for container in scenario.containers
+        for line in container.lines(f"n{number}")
     )
     write_samples(folder, sorted(lines))
     with PrometheusServer(folder) as server:
@@ -184,8 +165,8 @@ def test_each_running_container_counts_once(server: PrometheusServer, resource: 
     pods = (pod(POD, requests=PodRequests((container("app", cpu="1"),), init)),)
     metric = ResourceMetric(resource, utilization(50))
     wrong = {}
-    for number, (name, (_, cores, size)) in enumerate(SCENARIOS.items()):
-        expected = cores if resource == "cpu" else size
+    for number, (name, scenario) in enumerate(SCENARIOS.items()):
+        expected = scenario.cores if resource == "cpu" else scenario.size
         reading = read(metric, query, answer, f"n{number}", pods, NOW)
         assert isinstance(reading, Gap | PodSamples)
         got = (
@@ -207,16 +188,9 @@ def test_containers_with_several_series_are_found(server: PrometheusServer) -> N
     assert [value for _, value in server.samples(count, NOW)] == [len(several)]
     assert several == {
         name
-        for name, (containers, _, _) in SCENARIOS.items()
-        if len([each for each in containers if each.name == "app"]) > 1
-        and name
-        not in {
-            "restarted",
-            "restarted, and not two scrapes ago",
-            "restarted, and the image is not a label of the start time",
-            "a pod of the same name on another node",
-            "the same on /metrics/resource, which has no ids",
-        }
+        for name, scenario in SCENARIOS.items()
+        if [container.name for container in scenario.containers].count("app") > 1
+        and not scenario.told_apart
     }
     found = server.samples(example, NOW)
     assert len(found) > 1
