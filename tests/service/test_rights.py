@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.worlds.cluster import others
+from tests.worlds.cluster import manifests, others
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.server import ControlPlane
@@ -21,16 +21,13 @@ from tests.worlds.service_account import Rule, manifest, one_by_one, service_acc
 from tests.worlds.waiting import NotInTimeError, wait_until
 
 AT_ONCE = 4
-SCALED = {"Deployment": "web", "StatefulSet": "db", "Fleet": "ships"}
+SCALED = {"Deployment": "web", "StatefulSet": "db", "Crew": "ships"}
 OFF = {"Deployment": "night-web", "StatefulSet": "night-db"}
 """Targets that are paused at 0."""
-FLEETS: list[Rule] = [
-    {"apiGroups": [workloads.FLEET_GROUP], "resources": ["fleets"], "verbs": ["list", "watch"]},
-    {
-        "apiGroups": [workloads.FLEET_GROUP],
-        "resources": ["fleets/scale"],
-        "verbs": ["get", "update", "patch"],
-    },
+CREW_GROUP = f"rights.{manifests.CRD_GROUP}"
+CREWS: list[Rule] = [
+    {"apiGroups": [CREW_GROUP], "resources": ["crews"], "verbs": ["list", "watch"]},
+    {"apiGroups": [CREW_GROUP], "resources": ["crews/scale"], "verbs": ["get", "update", "patch"]},
 ]
 """What the custom resource of the tests needs beside the right to read its definition."""
 
@@ -73,7 +70,7 @@ class Bed:
             self._deploy(namespace)
 
             def change(rules: list[Rule]) -> list[Rule]:
-                rules = [*one_by_one(rules), *FLEETS]
+                rules = [*one_by_one(rules), *CREWS]
                 return [r for r in rules if Right(r["verbs"][0], r["resources"][0]) != right]
 
             with service_account(self._api, namespace, change=change) as token:
@@ -139,9 +136,9 @@ class Bed:
             create(workloads.collection("Deployment", namespace), workloads.deployment(name, 1))
         for name in ("db", OFF["StatefulSet"]):
             create(workloads.collection("StatefulSet", namespace), workloads.stateful_set(name, 1))
-        fleets = workloads.collection("Fleet", namespace)
-        create(fleets, workloads.fleet("ships", 1))
-        self._api.patch(f"{fleets}/ships/status", {"status": {"selector": "app=ships"}})
+        crews = _collection("Crew", namespace)
+        create(crews, manifests.crew("ships", 1) | {"apiVersion": f"{CREW_GROUP}/v1"})
+        self._api.patch(f"{crews}/ships/status", {"status": {"selector": "app=ships"}})
         others.create(self._api, namespace, others.autoscaler("rival", of="controlled"))
 
     def _document(self, namespace: str) -> dict[str, object]:
@@ -170,13 +167,13 @@ class Bed:
         }
 
     def _target(self, namespace: str, kind: str, name: str, **more: object) -> dict[str, object]:
-        group = workloads.FLEET_GROUP if kind == "Fleet" else "apps"
+        group = CREW_GROUP if kind == "Crew" else "apps"
         ref = {"apiVersion": f"{group}/v1", "kind": kind, "name": name}
         return target(namespace, name, external("load", 30), scaleTargetRef=ref, **more)
 
     def _replicas(self, namespace: str, kind: str, name: str) -> int:
-        found = self._api.get(f"{workloads.collection(kind, namespace)}/{name}")
-        return int(found["spec"]["replicas"])
+        spec = self._api.get(f"{_collection(kind, namespace)}/{name}")["spec"]
+        return int(spec["size" if kind == "Crew" else "replicas"])
 
     def _has_repeated_event(self, namespace: str) -> bool:
         events = self._api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
@@ -189,6 +186,11 @@ class Bed:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         leases = self._api.get(path)["items"]
         return any(lease["spec"]["renewTime"] > lease["spec"]["acquireTime"] for lease in leases)
+
+
+def _collection(kind: str, namespace: str) -> str:
+    crews = f"/apis/{CREW_GROUP}/v1/namespaces/{namespace}/crews"
+    return crews if kind == "Crew" else workloads.collection(kind, namespace)
 
 
 def _text(value: object) -> str:
@@ -204,10 +206,10 @@ def _text(value: object) -> str:
 def bed(
     control_plane: ControlPlane,
     admin_api: Api,
-    fleet_kind: str,  # noqa: ARG001 - has it served
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Bed]:
     """Start a Prometheus that knows a load of 60."""
+    workloads.serve(admin_api, manifests.crew_definition("rights"))
     folder = tmp_path_factory.mktemp("rights")
     with Exporter() as exporter, PrometheusServer(folder / "prometheus") as prometheus:
         exporter.set("load", {}, 60)

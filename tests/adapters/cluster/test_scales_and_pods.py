@@ -12,7 +12,7 @@ from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually, soon
 from tests.worlds.cluster.connecting import connect
-from tests.worlds.cluster.manifests import CREW, WEB
+from tests.worlds.cluster.manifests import WEB
 
 
 def _read(scales: Scales, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
@@ -23,51 +23,6 @@ def _read(scales: Scales, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
 def web(cluster: ClusterUnderTest, namespace: str) -> str:
     cluster.create(manifests.deployments(namespace), manifests.deployment("web", 2))
     return f"{manifests.deployments(namespace)}/web"
-
-
-@pytest.mark.parametrize(
-    ("api_version", "path", "workload"),
-    [
-        ("apps/v1", "/apis/apps/v1/namespaces/{}/deployments", manifests.deployment),
-        ("apps/v1", "/apis/apps/v1/namespaces/{}/statefulsets", manifests.stateful_set),
-        ("apps/v1", "/apis/apps/v1/namespaces/{}/replicasets", manifests.replica_set),
-        ("v1", "/api/v1/namespaces/{}/replicationcontrollers", manifests.replication_controller),
-    ],
-)
-def test_every_kind_is_read_and_written(
-    cluster: ClusterUnderTest,
-    scales: Scales,
-    namespace: str,
-    api_version: str,
-    path: str,
-    workload: object,
-) -> None:
-    assert callable(workload)
-    kind = cluster.create(path.format(namespace), workload("web", 2))["kind"]
-    ref = ScaleTargetRef(api_version, kind, "web")
-    scale = _read(scales, namespace, ref)
-    assert (scale.spec_replicas, scale.selector) == (2, "app=web")
-    assert scale.resource_version
-    outcome = instance(AcceptedWrite, scales.write(namespace, ref, scale, 3, soon()))
-    assert outcome.scale.spec_replicas == 3
-    assert cluster.get(f"{path.format(namespace)}/web").body["spec"]["replicas"] == 3
-
-
-@pytest.mark.usefixtures("crews")
-def test_a_custom_resource_is_found_by_discovery(
-    cluster: ClusterUnderTest, scales: Scales, namespace: str
-) -> None:
-    path = manifests.crews(namespace)
-    cluster.create(path, manifests.crew("alpha", 4))
-    status = {"status": {"aboard": 3, "selector": "crew=alpha"}}
-    cluster.patch(f"{path}/alpha/status", status)
-    alias = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1alpha1", "Crew", "alpha")
-    for scale in (_read(scales, namespace, CREW), _read(scales, namespace, alias)):
-        assert (scale.spec_replicas, scale.status_replicas) == (4, 3)
-        assert scale.selector == "crew=alpha"
-    scale = _read(scales, namespace, CREW)
-    assert isinstance(scales.write(namespace, CREW, scale, 5, soon()), AcceptedWrite)
-    assert cluster.get(f"{path}/alpha").body["spec"]["size"] == 5
 
 
 @pytest.mark.usefixtures("web")

@@ -81,9 +81,9 @@ CONTROLLER = manifests.replication_controller("web", 2)
         ("apps/v1", "ReplicaSet", "replicasets", manifests.replica_set("web", 2)),
         ("v1", "ReplicationController", "replicationcontrollers", CONTROLLER),
     ],
-    ids=["Deployment", "of none", "every operator", "StatefulSet", "ReplicaSet", "RC"],
+    ids=["Deployment", "no-replicas", "every-operator", "StatefulSet", "ReplicaSet", "RC"],
 )
-def test_what_is_at_hand_is_what_the_server_answers(
+def test_every_kind_is_cached_as_the_server_answers_and_written(
     cluster: ClusterUnderTest,
     api: Api,
     namespace: str,
@@ -108,10 +108,22 @@ def test_what_is_at_hand_is_what_the_server_answers(
                 assert scale.spec_replicas == replicas
                 metadata = cluster.get(f"{path}/web").body["metadata"]
                 assert scale.generation == metadata["generation"]
+    _assert_writes(cluster, api, namespace, ref, f"{path}/web", "replicas")
+
+
+def _assert_writes(
+    cluster: ClusterUnderTest, api: Api, namespace: str, ref: ScaleTargetRef, path: str, field: str
+) -> None:
+    """Check that a write adds one replica to the field of an object, and answers with it."""
+    scale = instance(Scale, Scales(api).read(namespace, ref, soon()))
+    wanted = scale.spec_replicas + 1
+    written = Scales(api).write(namespace, ref, scale, wanted, soon())
+    assert instance(AcceptedWrite, written).scale.spec_replicas == wanted
+    assert cluster.get(path).body["spec"][field] == wanted
 
 
 @pytest.mark.usefixtures("crews")
-def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
+def test_a_custom_resource_is_read_and_written_by_the_paths_of_its_definition(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
     path = manifests.crews(namespace)
@@ -123,8 +135,11 @@ def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
         cluster.patch(f"{path}/alpha/status", {"status": {"aboard": 3, "selector": "crew=a"}})
         await_scale(watched, namespace, CREW, lambda seen: seen != bare)
         full = scale_of(watched, namespace, CREW)
-        assert _unattributed(full) == Scales(api).read(namespace, CREW, soon())
+        alias = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1alpha1", "Crew", "alpha")
+        for ref in (CREW, alias):
+            assert _unattributed(full) == Scales(api).read(namespace, ref, soon())
         assert (full.status_replicas, full.selector) == (3, "crew=a")
+    _assert_writes(cluster, api, namespace, CREW, f"{path}/alpha", "size")
 
 
 @pytest.mark.usefixtures("crews")

@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from tests.worlds.controlplane import binaries, workloads
+from tests.worlds.controlplane import binaries
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
@@ -72,13 +72,6 @@ def namespace(admin_api: Api) -> Iterator[str]:
     yield name
     # The namespace controller empties it while the next test runs.
     admin_api.delete(f"/api/v1/namespaces/{name}")
-
-
-@pytest.fixture(scope="session")
-def fleet_kind(admin_api: Api) -> str:
-    """Define a custom resource with the subresource scale, and return its kind once served."""
-    workloads.serve(admin_api, workloads.fleet_definition())
-    return "Fleet"
 
 
 def _reporter(config: pytest.Config) -> Callable[[str], None]:

@@ -16,13 +16,10 @@ ONE_CONTAINER: Containers = MappingProxyType(
     {"app": MappingProxyType({"cpu": "100m", "memory": "64Mi"})}
 )
 
-FLEET_GROUP = "fleets.test"
-
 _COLLECTIONS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
-    "Fleet": f"/apis/{FLEET_GROUP}/v1/namespaces/{{}}/fleets",
 }
 
 
@@ -52,16 +49,6 @@ def stateful_set(name: str, replicas: int = 1, *, containers: Containers = ONE_C
     manifest = _set("StatefulSet", name, replicas, pod_template(name, containers))
     manifest["spec"] |= {"serviceName": name, "podManagementPolicy": "Parallel"}
     return manifest
-
-
-def fleet(name: str, replicas: int = 1) -> Json:
-    """Return a custom object with the subresource scale; no controller acts on it."""
-    return {
-        "apiVersion": f"{FLEET_GROUP}/v1",
-        "kind": "Fleet",
-        "metadata": {"name": name},
-        "spec": {"replicas": replicas},
-    }
 
 
 def definition(group: str, kind: str, spec: Json, status: Json, scale: Sequence[str] = ()) -> Json:
@@ -112,13 +99,6 @@ def serve(api: Api, definition: Json) -> Json:
     path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
     wait_until(f"{path} is served", lambda: api.healthy(path))
     return definition
-
-
-def fleet_definition() -> Json:
-    """Return the definition of Fleet, whose scale is where that of a Deployment is."""
-    status = {"replicas": "integer", "selector": "string"}
-    paths = ("spec.replicas", "status.replicas", "status.selector")
-    return definition(FLEET_GROUP, "Fleet", {"replicas": "integer"}, status, paths)
 
 
 def _set(kind: str, name: str, replicas: int, template: Json) -> Json:
