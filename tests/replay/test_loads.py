@@ -1,8 +1,5 @@
 """How readings follow a count that is not the recorded one."""
 
-import math
-from array import array
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,10 +7,11 @@ from hypothesis import strategies as st
 from autoscaler.core.observation import PodSamples, Values
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.target import Query
-from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
+from autoscaler.lab.engine.answers import Answers
 from autoscaler.lab.engine.loads import Average, QueueLoad, RecordedLoad, SharedLoad, Total, Totals
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from tests.core.builders import BASE, external, per_pod, value
+from tests.replay.fleets import series
 
 _PODS = PodSamples({})
 
@@ -23,9 +21,7 @@ def known(total: Total | Average | QueryFailure | None) -> Totals:
 
 
 def answers(*values: float) -> Answers:
-    times = array("d", [BASE + 15 * number for number in range(len(values))])
-    series = RecordedSeries({}, times, array("d", values))
-    return answers_from([AnswerChunk(BASE, math.inf, [series])], 15.0)
+    return series(list(values), BASE, {})
 
 
 def shared(

@@ -1,8 +1,18 @@
-"""The elasticity measures, computed by hand."""
+"""The elasticity measures, computed by hand, and which of two replays is better."""
 
 import pytest
 
-from autoscaler.lab.engine.measures import Measures, Score
+from autoscaler.lab.engine.measures import (
+    DayCounts,
+    MeasureComparison,
+    Measures,
+    Score,
+    Side,
+    compared_days,
+    sign_test,
+    total,
+)
+from tests.replay.fleets import measures
 
 Interval = tuple[float, int | None, int]
 """Seconds, the demand, and the pods that are ready."""
@@ -65,3 +75,59 @@ def test_a_queue_waits_by_littles_law() -> None:
     assert measures.mean_wait_seconds == pytest.approx(5.0)
     assert (measures.longest_queue, measures.longest_wait_seconds) == (40.0, 9.0)
     assert score((1.0, 1, 1)).mean_wait_seconds is None
+
+
+# -- two replays -----------------------------------------------------------------------------------
+
+DAY = measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)
+
+
+def days(*replica_hours: float) -> list[Measures]:
+    """Return days that differ in their replica-hours only."""
+    return [DAY.model_copy(update={"replica_hours": hours}) for hours in replica_hours]
+
+
+def compared(first: list[Measures], second: list[Measures]) -> dict[str, MeasureComparison]:
+    rows = compared_days(total(first), total(second), first, second)
+    return {row.field: row for row in rows}
+
+
+def test_the_sign_test_is_exact() -> None:
+    """Seven of seven days by chance: 1 in 64; three of four: 10 in 16."""
+    assert sign_test(7, 0) == pytest.approx(2 / 128)
+    assert sign_test(1, 3) == pytest.approx(10 / 16)
+    assert sign_test(2, 2) == 1.0
+
+
+def test_less_is_better_and_days_say_how_sure() -> None:
+    first, all_less = days(*[100.0] * 7), days(*[90.0] * 7)
+    hours = compared(first, all_less)["replica_hours"]
+    assert (hours.verdict, hours.by_days) == (Side.BETTER, DayCounts(7, 7, 0))
+    assert hours.by_days.sure
+    hours = compared(first, days(90, 90, 90, 90, 101, 101, 101))["replica_hours"]
+    assert (hours.verdict, hours.by_days.sure) == (Side.BETTER, False)
+
+
+def test_few_days_are_never_sure() -> None:
+    found = compared(days(100, 100), days(90, 90))
+    assert not any(field.by_days.sure for field in found.values())
+    short = [day.model_copy(update={"scored_seconds": 40_000.0}) for day in days(*[90.0] * 9)]
+    found = compared(short, days(*[100.0] * 9))
+    assert {field.by_days.days for field in found.values()} == {0}
+
+
+def test_where_nothing_was_scored_nothing_is_better() -> None:
+    nothing = measures(gap_seconds=86_400.0, replica_hours=120.0, changes=10)
+    found = compared([DAY], [nothing])
+    assert (found["tau_under"].second, found["tau_under"].verdict) == (None, Side.UNKNOWN)
+    assert found["shortage_pod_hours"].verdict is Side.UNKNOWN
+    assert found["replica_hours"].verdict is Side.WORSE
+    assert found["changes"].verdict is Side.EQUAL
+
+
+def test_a_total_weighs_shares_by_the_time_that_was_scored() -> None:
+    small = measures(scored_seconds=100.0, tau_under=0.5, changes=3, worst_shortage=7)
+    large = measures(scored_seconds=300.0, tau_under=0.1, changes=4, worst_shortage=2)
+    both = total([small, large])
+    assert both.tau_under == pytest.approx(0.2)
+    assert (both.changes, both.worst_shortage, both.scored_seconds) == (7, 7, 400.0)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.cluster.faults import Script, scripts
+from tests.worlds.cluster.connecting import Starter
+from tests.worlds.cluster.faults import Script
+from tests.worlds.cluster.scripted import ScriptedServer
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.prometheus.exporter import Exporter
@@ -39,8 +41,8 @@ def environment(
 @pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
     """Start API servers that play answers as the test asks for them, and end them after it."""
-    with scripts(tmp_path) as start:
-        yield start
+    with Starter(tmp_path) as starter:
+        yield lambda *answers, **options: starter.start(ScriptedServer(*answers), **options)
 
 
 @pytest.fixture

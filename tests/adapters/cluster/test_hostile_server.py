@@ -9,7 +9,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,7 +24,7 @@ from autoscaler.kubernetes.watch_requests import WatchStream
 from autoscaler.transport.answers import AnswerMemory, LineTooLong
 from autoscaler.transport.retries import FailureKind
 from tests.narrowing import assert_parts, instance
-from tests.worlds.cluster.connecting import connect
+from tests.worlds.cluster.connecting import Starter
 from tests.worlds.cluster.faults import within
 from tests.worlds.cluster.manifests import WEB
 from tests.worlds.memory import T0, Memory, external
@@ -40,16 +40,9 @@ Connect = Callable[..., tuple[ScriptedServer, Api]]
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Iterator[Connect]:
-    with ExitStack() as stack:
-
-        def start(
-            *steps: Step, timeout: float = 5.0, stop: threading.Event | None = None
-        ) -> tuple[ScriptedServer, Api]:
-            server = stack.enter_context(ScriptedServer(*steps))
-            path = server.write_kubeconfig(tmp_path / "kubeconfig", token=TOKEN)
-            return server, stack.enter_context(connect(path, request_timeout=timeout, stop=stop))
-
-        yield start
+    user = {"token": TOKEN}
+    with Starter(tmp_path) as starter:
+        yield lambda *steps, **options: starter.start(ScriptedServer(*steps), user, **options)
 
 
 def _get(api: Api, seconds: float = 20.0) -> Failure:

@@ -1,6 +1,5 @@
 """What is recorded can be read: at once, after the end, after a kill, by other processes."""
 
-import os
 import re
 import sqlite3
 import subprocess
@@ -21,7 +20,7 @@ from autoscaler.persistence.codec import is_same
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.persistence.record.rows import EmptyRecordError, Lapse, LastState, RecordError
 from tests.adapters.record.recording import QUICK, WEB, Time, decided, plain, running, until, values
-from tests.adapters.store.opening import Sayings
+from tests.adapters.store.opening import Sayings, give_up
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.worlds.record import MemoryRecord, synced
@@ -248,12 +247,6 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def main(directory: Path, begin: int) -> None:
     """Record a sync every few milliseconds until it is killed, from seconds after BASE on."""
-
-    def give_up(ok: bool, sentence: str) -> None:
-        if not ok:
-            print(sentence, file=sys.stderr, flush=True)
-            os._exit(1)
-
     clock = Time()
     clock.now = BASE + begin
     writer = RecordWriter(directory, give_up, None, QUICK, wall=clock)

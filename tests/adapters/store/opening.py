@@ -1,6 +1,8 @@
 """Stores of tests: their clocks stand still, and what they say is heard."""
 
+import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -37,6 +39,13 @@ class Time:
     def clocks(self) -> Clocks:
         """Return them as the store reads them; deadlines are real."""
         return Clocks(lambda: self.wall, lambda: self.steady, boot_id=lambda: self.boot_id)
+
+
+def give_up(ok: bool, sentence: str) -> None:
+    """End this process for a message of trouble."""
+    if not ok:
+        print(sentence, file=sys.stderr, flush=True)
+        os._exit(1)
 
 
 class Sayings:

@@ -70,31 +70,30 @@ def test_nothing_gets_older_than_it_is_or_comes_from_the_future(
     assert -1.0 <= age <= saved_ago + passed + 1.0
 
 
-def test_time_that_passes_passes(tmp_path: Path) -> None:
-    time = Time()
-    with running(tmp_path, time=time) as (store, _):
-        store.keep([("web", nth(3), decided_at(3))])
-    time.pass_(HOUR)
-    with running(tmp_path, time=time) as (_, resumption):
-        assert resumption.histories == {"web": nth(3)}
-        assert (resumption.moved, resumption.absent) == (0.0, HOUR)
-        assert resumption.now == Stamp(T0 + HOUR, 1000.0 + HOUR, "this boot")
-
-
-@pytest.mark.parametrize("boot_id", ["this boot", "another boot"])
-def test_all_that_is_kept_moves_at_once(tmp_path: Path, boot_id: str) -> None:
+@pytest.mark.parametrize(
+    ("passed", "step", "boot_id", "absent"),
+    [
+        pytest.param(HOUR, 0.0, "this boot", HOUR, id="time-passed"),
+        pytest.param(0.0, -HOUR, "this boot", 0.0, id="clock-set"),
+        pytest.param(0.0, -HOUR, "another boot", math.inf, id="rebooted"),
+    ],
+)
+def test_histories_move_with_a_clock_that_is_set_and_not_with_time_that_passes(
+    tmp_path: Path, passed: float, step: float, boot_id: str, absent: float
+) -> None:
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         store.keep([(f"t{number}", nth(number), decided_at(number)) for number in range(20)])
-    time.wall -= HOUR
+    time.pass_(passed)
+    time.wall += step
     time.boot_id = boot_id
-    moved = {f"t{number}": shifted(nth(number), -HOUR) for number in range(20)}
+    moved = {f"t{number}": shifted(nth(number), step) for number in range(20)}
     with running(tmp_path, time=time) as (_, resumption):
         assert resumption.histories == moved
-        unknown = boot_id != "this boot"
-        assert (resumption.moved, resumption.absent) == (-HOUR, math.inf if unknown else 0.0)
+        assert (resumption.moved, resumption.absent) == (step, absent)
+        assert resumption.now == Stamp(T0 + passed + step, 1000.0 + passed, boot_id)
     assert kept_in(tmp_path, time) == moved
-    assert decided_in(tmp_path)["t5"] == decided_at(5) - HOUR
+    assert decided_in(tmp_path)["t5"] == decided_at(5) + step
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
@@ -179,6 +178,13 @@ def restarted(
         yield state_directory.open_memory(config, nobody, nobody, stack)
 
 
+def keep_both(store: SqliteHistoryStore, time: Time, seconds: float) -> None:
+    """Decide about both targets, about the second one so much later."""
+    store.keep([(HUNG.key, nth(1), time.wall)])
+    time.pass_(seconds)
+    store.keep([(WELL.key, nth(3), time.wall)])
+
+
 @pytest.mark.parametrize(("periods", "unobserved"), [(1, False), (2, False), (3, True), (99, True)])
 def test_it_goes_on_as_if_it_had_been_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, periods: int, *, unobserved: bool
@@ -186,9 +192,7 @@ def test_it_goes_on_as_if_it_had_been_absent(
     """What its metrics asked for meanwhile is not known, so that it does not go down at once."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([(HUNG.key, nth(1), time.wall)])
-        time.pass_(periods * PERIOD)
-        store.keep([(WELL.key, nth(3), time.wall)])
+        keep_both(store, time, periods * PERIOD)
     time.pass_(RESTART)
     with restarted(tmp_path, time, monkeypatch) as opened:
         known = opened.known
@@ -208,11 +212,9 @@ def test_when_each_was_decided_last_is_known_by_the_steady_clock(
     """
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        store.keep([(HUNG.key, nth(1), time.wall)])
         store.intend("shop/Deployment/new", nth(2)).result(LONG)
         decided = time.steady
-        time.pass_(PERIOD)
-        store.keep([(WELL.key, nth(3), time.wall)])
+        keep_both(store, time, PERIOD)
     time.pass_(RESTART)
     with restarted(tmp_path, time, monkeypatch) as opened:
         assert opened.decided == {HUNG.key: decided, WELL.key: decided + PERIOD}
@@ -244,8 +246,7 @@ def test_a_second_restart_before_its_first_sync_frees_nothing(
     """After a boot nobody knows how long it was; that is still so at the restart after it."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
-        both = [(item.key, nth(1), time.wall) for item in (HUNG, WELL)]
-        store.keep(both)
+        keep_both(store, time, 0.0)
     time.boot_id = "another boot"
     for _ in range(2):
         time.pass_(RESTART)

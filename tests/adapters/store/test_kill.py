@@ -1,6 +1,5 @@
 """A process that is killed at any moment leaves what it promised, and nothing by halves."""
 
-import os
 import random
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from autoscaler.persistence.store import SqliteHistoryStore
 from tests.adapters.store.histories import decided_at, nth
-from tests.adapters.store.opening import PATIENT, Sayings, Time
+from tests.adapters.store.opening import PATIENT, Sayings, Time, give_up
 
 KILLS, TARGETS = 10, 40
 NOTED = 5
@@ -64,12 +63,6 @@ def test_what_was_promised_survives_a_kill(tmp_path: Path) -> None:
 
 def main(directory: Path, begin: int) -> None:
     """Keep syncs until it is killed: print each number before, and once a target is promised."""
-
-    def give_up(ok: bool, sentence: str) -> None:
-        if not ok:
-            print(sentence, file=sys.stderr, flush=True)
-            os._exit(1)
-
     store = SqliteHistoryStore(directory, give_up, Time().clocks, PATIENT)
     store.start()
     made = decided_at(1)

@@ -14,7 +14,7 @@ from tests.adapters.watches.targets import SHOP, SLOW, Watch, watching
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
-from tests.worlds.cluster.connecting import connect
+from tests.worlds.cluster.connecting import Starter, connect
 from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import Script, WatchScript, deployment, listed
 from tests.worlds.controlplane.fixtures import if_available
@@ -63,14 +63,8 @@ def limited(
 
 @pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
-    with ExitStack() as stack:
-
-        def start(*lists: Answer, put: Answer | None = None) -> tuple[WatchScript, Api]:
-            server = stack.enter_context(WatchScript(*lists, put=put))
-            kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-            return server, stack.enter_context(connect(kubeconfig, request_timeout=5.0))
-
-        yield start
+    with Starter(tmp_path) as starter:
+        yield lambda *lists, put=None: starter.start(WatchScript(*lists, put=put))
 
 
 @pytest.fixture

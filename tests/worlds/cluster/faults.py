@@ -1,15 +1,14 @@
 """A scripted server and a connection to it, and the faults that it plays."""
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
 from autoscaler.core.observation import ReadFailure, Scale
-from autoscaler.kubernetes import Api, ConnectError, Scales, find_api_server
+from autoscaler.kubernetes import Api, ConnectError, Scales
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
@@ -30,32 +29,7 @@ def at_once(answer: Answer) -> Answer:
 
 
 Script = Callable[..., tuple[ScriptedServer, Api]]
-"""Starts a server that gives the answers in turn, and a connection to it, as of `scripts`."""
-
-
-@contextmanager
-def scripts(folder: Path) -> Iterator[Script]:
-    """Start servers as a test asks for them, and end them after it.
-
-    The kubeconfig, `kubeconfig` of the folder, has the ``user``.
-    """
-    with ExitStack() as stack:
-
-        def start(
-            *answers: Answer,
-            timeout: float = 5.0,
-            stop: threading.Event | None = None,
-            user: Mapping[str, object] | None = None,
-            allow_exec: bool | None = None,
-            at_once: bool = True,
-        ) -> tuple[ScriptedServer, Api]:
-            server = stack.enter_context(ScriptedServer(*answers))
-            kubeconfig = server.write_kubeconfig(folder / "kubeconfig", **(user or {}))
-            found = find_api_server(kubeconfig, None, allow_exec=allow_exec)
-            api = found.connect(request_timeout=timeout, stop=stop, at_once=at_once)
-            return server, stack.enter_context(api)
-
-        yield start
+"""Starts a server that gives the answers in turn, and a connection to it."""
 
 
 def refusal_of(kubeconfig: Path) -> str:
