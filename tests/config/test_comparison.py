@@ -57,13 +57,6 @@ BEHAVIOR = (
     "behavior: {scaleUp: {policies: [{type: Pods, value: 8, periodSeconds: 15}]}, "
     "scaleDown: {stabilizationWindowSeconds: 60, tolerance: 50m}}\n"
 )
-EVERYTHING = """\
-fallback: {replicas: 5, behavior: currentReplicasIfLower}
-paused: scaleDown
-minReplicasQuery: {query: b, empty: zero, maxAge: 1m}
-holdScaleDownQuery: {query: a > 1, selector: {matchLabels: {b: c}}}
-schedules: [{name: it, start: 0 8 * * *, end: 0 9 * * *, minReplicas: 2}]
-"""
 DOCUMENTS = {
     "a target": (
         target(""),
@@ -79,21 +72,6 @@ DOCUMENTS = {
     ),
     "another metric": (metric(EXTERNAL_METRIC), metric(CPU).replace("queries:", CPU_QUERY)),
     "behavior": (target("behavior: {}\n"), target(BEHAVIOR)),
-    "extensions": (
-        metric(EXTERNAL_METRIC),
-        metric(EXTERNAL_METRIC + "activation: 5\n")
-        + "  idle: {}\n  paused: {replicas: 5}\n  ignoreSurge: true\n",
-    ),
-    "more extensions": (
-        target(
-            "fallback: {replicas: 6}\npaused: true\nminReplicasQuery: a\nholdScaleDownQuery: a\n"
-        ),
-        target(EVERYTHING),
-    ),
-    "another fallback": (
-        target("fallback: {replicas: 4}\n"),
-        target("fallback: {behavior: currentReplicas}\n"),
-    ),
 }
 """One before, and one after it."""
 FIELDS = """
@@ -117,18 +95,6 @@ behavior | behavior.scaleUp.policies[0].value: 4 -> 8
     | behavior.scaleUp.policies[1].periodSeconds: 15 -> nothing
     | behavior.scaleDown.stabilizationWindowSeconds: nothing -> 60
     | behavior.scaleDown.tolerance: nothing -> 0.05
-extensions | metrics[0].activation: nothing -> 5 | idle.replicas: nothing -> 0
-    | idle.after: nothing -> 5m | idle.initially: nothing -> 0s
-    | paused.replicas: nothing -> 5 | ignoreSurge: false -> true
-more extensions | fallback.replicas: 6 -> 5 | fallback.behavior: static -> currentReplicasIfLower
-    | paused: true -> scaleDown | schedules[0].name: nothing -> it
-    | schedules[0].start: nothing -> 0 8 * * * | schedules[0].end: nothing -> 0 9 * * *
-    | schedules[0].timezone: nothing -> UTC | schedules[0].minReplicas: nothing -> 2
-    | schedules[0].gradual: nothing -> false | minReplicasQuery.query: a -> b
-    | minReplicasQuery.maxAge: 5m -> 1m | minReplicasQuery.empty: fail -> zero
-    | holdScaleDownQuery.query: a -> a > 1
-    | holdScaleDownQuery.selector.matchLabels.b: nothing -> c
-another fallback | fallback.replicas: 4 -> nothing | fallback.behavior: static -> currentReplicas
 """
 
 

@@ -118,6 +118,33 @@ def scheduled(schedule: Schedule, replicas: int, extensions: Extensions | None =
     return target(of, replicas=replicas).opened(opened(schedule))
 
 
+HELD = HoldReading(2, '{job="orders"}')
+HOLDS = 'no scale-down while holdScaleDownQuery returns {job="orders"} and 1 more'
+UNKNOWN = "no scale-down, holdScaleDownQuery has no valid answer: it timed out"
+SILENT = HoldReading(gap=Gap(GapKind.ERROR, "it timed out"))
+AT_ONCE = spec(QUEUE, maximum=20, behavior=behavior(down=rules(percent_policy(100), window=0)))
+
+
+def held_by(reading: HoldReading) -> Timeline:
+    """Return a target of five replicas, asked a minute ago, that a query holds now."""
+    return (
+        Timeline(AT_ONCE, replicas=5)
+        .over(60.0)
+        .sync("0s", queue=50)
+        .sync("5m", queue=50)
+        .holds(reading)
+    )
+
+
+def released() -> Timeline:
+    """Return it as the query holds it no longer."""
+    return held_by(HELD).sync("6m", queue=50).holds(HoldReading())
+
+
+FIRST_AFTER = "no scale-down in the first sync after holdScaleDownQuery ended"
+REFILLS = "no scale-down until 00:07:35Z (holdScaleDownQuery ended at 00:06:15Z)"
+
+
 TIMELINES = {
     "a pause": target(PAUSED, replicas=3).sync("0s", queue=53),
     "a pause at a count": annotated(paused_replicas="5", paused_until=UNTIL).sync("0s", queue=83),
@@ -154,6 +181,12 @@ TIMELINES = {
     "another metric asks for more": target(lower(2), TWO, replicas=3).sync(
         "0s", queue=None, mails=50
     ),
+    "a hold prevents": held_by(HELD).sync("6m", queue=30),
+    "a hold is silent": held_by(SILENT).sync("6m", queue=30),
+    "a hold prevents nothing": held_by(HELD).sync("6m", queue=50),
+    "a hold lets it go up": held_by(HELD).sync("6m", queue=70),
+    "a hold was over just now": released().sync("6m15s", queue=0),
+    "a hold was over a sync ago": released().sync("6m15s", queue=30).sync("6m30s", queue=30),
 }
 
 
@@ -194,13 +227,20 @@ a lower fallback | failing: scaled 3 -> 2: fallback for queue; queue failed in 1
     for 2: no answer for queue
 another metric asks for more | failing: scaled 3 -> 5: mails above target (16.67/10 per replica);
     queue failed in 1 sync, fallback asks for 2: no answer for queue
+a hold prevents | held: held at 5 (would scale to 3): {HOLDS}
+a hold is silent | failing: held at 5 (would scale to 3): {UNKNOWN}
+a hold prevents nothing | ok: unchanged (5); {HOLDS}
+a hold lets it go up | ok: scaled 5 -> 7: queue above target (14/10 per replica); {HOLDS}
+a hold was over just now | stabilizing: stabilizing at 5: metrics ask for 0; {REFILLS};
+    {FIRST_AFTER}
+a hold was over a sync ago | stabilizing: stabilizing at 5: metrics ask for 3; {REFILLS}
 """)
 
 
-@pytest.mark.parametrize(("name", "told"), SENTENCES, ids=[name for name, _ in SENTENCES])
-def test_a_sentence_says_what_was_decided_and_why(name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "sentence"), SENTENCES, ids=[name for name, _ in SENTENCES])
+def test_a_sentence_states_the_decision_and_its_reason(name: str, sentence: str) -> None:
     synced = result(TIMELINES[name])
-    assert f"{synced.classified().state}: {verdict(synced)}" == told
+    assert f"{synced.classified().state}: {verdict(synced)}" == sentence
 
 
 def test_the_cause_changes_when_a_fallback_begins() -> None:
@@ -212,6 +252,11 @@ def test_the_cause_changes_when_a_fallback_begins() -> None:
         causes.append(synced.classified().cause)
     failed = "FailedGetExternalMetric: no answer for queue"
     assert causes == [failed, *[f"{failed} (a fallback is in use)"] * 2]
+
+
+def test_a_hold_without_an_answer_is_a_failure() -> None:
+    cause = result(TIMELINES["a hold is silent"]).classified().cause
+    assert cause == f"MissingHold: {UNKNOWN}"
 
 
 def test_an_incomplete_reading_says_what_it_asks_for_in_place_of_the_fallback() -> None:
@@ -340,72 +385,15 @@ def test_a_surge_is_explained() -> None:
     )
 
 
-HELD = HoldReading(2, '{job="orders"}')
-HOLDS = 'no scale-down while holdScaleDownQuery returns {job="orders"} and 1 more'
-UNKNOWN = "no scale-down, holdScaleDownQuery has no valid answer: it timed out"
-SILENT = HoldReading(gap=Gap(GapKind.ERROR, "it timed out"))
-AT_ONCE = spec(QUEUE, maximum=20, behavior=behavior(down=rules(percent_policy(100), window=0)))
-
-
-def held(reading: HoldReading) -> Timeline:
-    """Return a target of five replicas, asked a minute ago, that a query holds now."""
-    return (
-        Timeline(AT_ONCE, replicas=5)
-        .over(60.0)
-        .sync("0s", queue=50)
-        .sync("5m", queue=50)
-        .holds(reading)
-    )
-
-
-def released() -> Timeline:
-    """Return it as the query holds it no longer."""
-    return held(HELD).sync("6m", queue=50).holds(HoldReading())
-
-
-FIRST_AFTER = "no scale-down in the first sync after holdScaleDownQuery ended"
-REFILLS = "no scale-down until 00:07:35Z (holdScaleDownQuery ended at 00:06:15Z)"
-
-
-HELD_LINES = {
-    "prevents": held(HELD).sync("6m", queue=30),
-    "is silent": held(SILENT).sync("6m", queue=30),
-    "prevents nothing": held(HELD).sync("6m", queue=50),
-    "lets it go up": held(HELD).sync("6m", queue=70),
-    "was over just now": released().sync("6m15s", queue=0),
-    "was over a sync ago": released().sync("6m15s", queue=30).sync("6m30s", queue=30),
-}
-HELD_SENTENCES = f"""
-prevents | held | ScaleDownHeld | held at 5 (would scale to 3): {HOLDS}
-is silent | failing | MissingHold: {UNKNOWN} | held at 5 (would scale to 3): {UNKNOWN}
-prevents nothing | ok | - | unchanged (5); {HOLDS}
-lets it go up | ok | -
-    | scaled 5 -> 7: queue above target (14/10 per replica); {HOLDS}
-was over just now | stabilizing | ScaleDownStabilized
-    | stabilizing at 5: metrics ask for 0; {REFILLS}; {FIRST_AFTER}
-was over a sync ago | stabilizing | ScaleDownStabilized
-    | stabilizing at 5: metrics ask for 3; {REFILLS}
-"""
-
-
-@pytest.mark.parametrize(("name", "state", "cause", "sentence"), rows(HELD_SENTENCES))
-def test_what_holds_is_told(name: str, state: str, cause: str, sentence: str) -> None:
-    """While it holds, whether or not it prevents anything, and while a range fills after it."""
-    synced = result(HELD_LINES[name])
-    about = synced.classified()
-    assert (verdict(synced), about.state, about.cause or "-") == (sentence, state, cause)
-    assert sentence in explain(synced)
-
-
 def test_an_explanation_has_the_query_that_holds() -> None:
     """With its server and its selector, also while it holds nothing."""
     query = Query("up == 0", server="mimir")
     hold = HoldQuery(query, LabelSelector((("job", "orders"),)), condition=True)
     asked = 'holdScaleDownQuery at server mimir: up == 0, series {job="orders"}'
     for line, told in (
-        (held(HELD).sync("6m", queue=30), f"hold {HOLDS}; would scale to 3"),
+        (held_by(HELD).sync("6m", queue=30), f"hold {HOLDS}; would scale to 3"),
         (
-            held(HoldReading()).sync("6m", queue=30),
+            held_by(HoldReading()).sync("6m", queue=30),
             "hold holdScaleDownQuery returns nothing: no hold",
         ),
         (released().sync("6m30s", queue=50), f"hold {FIRST_AFTER}"),
@@ -427,12 +415,12 @@ def test_the_record_has_what_applies_and_nothing_else() -> None:
     new = {"pause", "idle", "hold", "minReplicasBy", "maxReplicasBy", "missingBound"}
     assert not new & plain.keys()
 
-    assert whole(result(held(HELD).sync("6m", queue=30))).document()["hold"] == {
+    assert whole(result(held_by(HELD).sync("6m", queue=30))).document()["hold"] == {
         "message": HOLDS,
         "series": 2,
         "preventedReplicas": 3,
     }
-    assert whole(result(held(SILENT).sync("6m", queue=50))).document()["hold"] == {
+    assert whole(result(held_by(SILENT).sync("6m", queue=50))).document()["hold"] == {
         "message": UNKNOWN
     }
     paused = target(replicas=3).annotated(paused_replicas="5", paused_until=UNTIL)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from pydantic import TypeAdapter
 
 from autoscaler.core.breaker import held_back
 from autoscaler.core.classification import Mark
@@ -16,7 +17,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError, Sample
 from autoscaler.rendering.alternatives import alternatives
-from autoscaler.rendering.answers import Explanation
+from autoscaler.rendering.answers import ChangeList, Explanation, Instant, TargetList
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
 from tests.core.builders import (
@@ -41,7 +42,7 @@ KEY = "shop/Deployment/web"
 JOBS = spec(external(average("5"), "jobs_waiting"))
 
 
-def told(record: MemoryRecord, second: float) -> Explanation:
+def explained(record: MemoryRecord, second: float) -> Explanation:
     return known(explanation_at(record, KEY, BASE + second))
 
 
@@ -75,7 +76,7 @@ def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> N
     scaled = synced(timeline.sync("30s", jobs_waiting=60))
     record.keep(scaled).keep_synced(timeline.sync("45s", jobs_waiting=60))
     for second in (30, 44.9):
-        found = told(record, second)
+        found = explained(record, second)
         assert found.lines == tuple(explain(scaled).splitlines())
         in_force = [" ".join(line.split()) for line in found.lines]
         assert {
@@ -98,14 +99,14 @@ def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> N
             ("jobs_waiting at 61 instead of 60 (asks for 13): 13 replicas"),
             ("jobs_waiting at 55 instead of 60 (asks for 11): 11 replicas"),
         )
-    assert told(record, 999).until is None
+    assert explained(record, 999).until is None
 
 
 def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
     """At 0:00 they are in the decision itself."""
     record, _ = recorded()
-    assert told(record, 14).values == ()
-    assert told(record, 20).values == (
+    assert explained(record, 14).values == ()
+    assert explained(record, 20).values == (
         (
             "since 2026-01-01T00:00:15Z: jobs_waiting: 5.125/5 per replica (asks for 8); "
             "replicas unchanged (8)"
@@ -113,7 +114,7 @@ def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
     )
     # Not even of one of the same millisecond, just after the instant.
     record.keep_sample(KEY, Sample(BASE + 140.0004, (9, 12, 6000, 9)))
-    assert told(record, 140).values == ()
+    assert explained(record, 140).values == ()
 
 
 def test_a_minute_tells_its_least_and_its_most() -> None:
@@ -122,38 +123,38 @@ def test_a_minute_tells_its_least_and_its_most() -> None:
     record.keep_synced(timeline.sync("0s", cpu=80))
     minute = Sample(BASE + 60, (8, 8, 83, 8), 60.0, (8, 8, 76, 8), (8, 8, 87, 9))
     record.keep_sample(KEY, minute).keep_sample(KEY, Sample(BASE + 120, (8, 8, None, None)))
-    assert told(record, 100).values == (
+    assert explained(record, 100).values == (
         (
             "since 2026-01-01T00:01:00Z: cpu: 83%/80% (76% to 87% in that minute) (asks for 8); "
             "replicas unchanged (8)"
         ),
     )
-    assert told(record, 200).values == (
+    assert explained(record, 200).values == (
         "since 2026-01-01T00:02:00Z: cpu: no value; replicas unchanged (8)",
     )
     record.keep_sample(KEY, Sample(BASE + 180, (8, 8)))
-    assert told(record, 200).values == ()
+    assert explained(record, 200).values == ()
 
 
 def test_while_nothing_was_recorded_the_last_decision_before_is_shown() -> None:
     """And it says so; the decision after it tells of the time between."""
     record, timeline = recorded()
     record.keep_lapse(KEY, BASE + 130, BASE + 300)
-    still = told(record, 200)
+    still = explained(record, 200)
     assert still.time == BASE + 120
     assert still.values == (
         "nothing was recorded from 2026-01-01T00:02:10Z on; this is the last decision before",
     )
     record.keep_synced(timeline.sync("310s", jobs_waiting=45))
     for second in (130, 200, 305):  # it was synced some seconds after the daemon had begun
-        assert told(record, second).values == (
+        assert explained(record, second).values == (
             (
                 "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:10Z; this is "
                 "the last decision before"
             ),
         )
-    assert told(record, 125).values == ()
-    back = told(record, 310)
+    assert explained(record, 125).values == ()
+    back = explained(record, 310)
     assert back.values == ()
     assert back.differences[0] == (
         "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:00Z"
@@ -164,25 +165,28 @@ def test_a_decision_just_before_the_record_began_anew_is_not_of_before() -> None
     """Targets are synced at once, and recorded one after the other."""
     record, _ = recorded()
     record.keep_lapse(KEY, BASE + 100, BASE + 120.01)
-    assert told(record, 121).values == ()
+    assert explained(record, 121).values == ()
 
 
 def test_what_differs_where_there_is_nothing_to_compare_with() -> None:
     """The first one, one after the target was away, one of a new process."""
     record, timeline = recorded()
-    assert told(record, 0).differences == ("first recorded decision",)
+    assert explained(record, 0).differences == ("first recorded decision",)
     same = known(record.change_at(KEY, BASE + 45))
     record.keep_change(replace(same, id=5, time=BASE + 135), record.entry(same))
     record.keep_change(replace(same, id=6, time=BASE + 140), record.entry(same))
-    assert told(record, 140).differences == ("no difference; a new process started to record",)
+    resumed = ("no difference; a new process started to record",)
+    assert explained(record, 140).differences == resumed
     record.keep_change(removed(150, 7)).keep_synced(timeline.sync("165s", jobs_waiting=60))
-    assert told(record, 165).differences == ("not configured before, since 2026-01-01T00:02:30Z",)
+    assert explained(record, 165).differences == (
+        "not configured before, since 2026-01-01T00:02:30Z",
+    )
 
 
 def test_a_target_that_is_no_longer_configured() -> None:
     """It has no decision, but others may have written before."""
     record, _ = recorded()
-    found = told(record.keep_change(removed(150)), 200)
+    found = explained(record.keep_change(removed(150)), 200)
     assert found.lines == (f"{KEY}: not configured since 2026-01-01T00:02:30Z",)
     assert found.decision is None
     assert len(found.others) == 1
@@ -192,14 +196,14 @@ def test_a_decision_that_cannot_be_read_is_told_in_its_own_sentence() -> None:
     """With the reason why there is no more of it; and so is one after it."""
     record, timeline = recorded()
     lost = replace(removed(150), marks=Mark.WRITTEN, message="scaled 9 -> 12\x1b[31m")
-    found = told(record.keep_change(lost), 155)
+    found = explained(record.keep_change(lost), 155)
     assert found.lines == (
         "scaled 9 -> 12\\x1b[31m",
         f"the rest cannot be read: no entry: {KEY}",
     )
     assert (found.differences, found.alternatives) == ((), ())
     record.keep_synced(timeline.sync("165s", jobs_waiting=60))
-    assert told(record, 165).differences == (
+    assert explained(record, 165).differences == (
         f"the previous decision cannot be read: no entry: {KEY}",
     )
 
@@ -211,13 +215,13 @@ def test_who_else_wrote() -> None:
         '"kubectl-edit" set the replicas: 12 -> 9 (undoes our last change), seen at '
         "2026-01-01T00:02:00Z"
     )
-    assert told(record, 30).others == ()
-    assert told(record, 60).others == (by_hand,)  # it ended so
-    assert told(record, 120).others == (by_hand,)
+    assert explained(record, 30).others == ()
+    assert explained(record, 60).others == (by_hand,)  # it ended so
+    assert explained(record, 120).others == (by_hand,)
     record.keep_synced(timeline.sync("58m0s", jobs_waiting=None))
-    assert told(record, 3500).others == (by_hand,)
+    assert explained(record, 3500).others == (by_hand,)
     record.keep_synced(timeline.sync("63m0s", jobs_waiting=45))
-    assert told(record, 9999).others == ()
+    assert explained(record, 9999).others == ()
 
 
 def test_many_others_are_counted() -> None:
@@ -226,7 +230,7 @@ def test_many_others_are_counted() -> None:
     for number in range(1, 13):
         change = replace(removed(number, number), marks=Mark.FOREIGN, current=number, by="\u202ex")
         record.keep_change(change)
-    first, *rest = told(record, 12).others
+    first, *rest = explained(record, 12).others
     assert first == "other clients set the replicas 12 times around this time; the last ones:"
     assert rest[-1] == '"\\u202ex" set the replicas to 12, seen at 2026-01-01T00:00:12Z'
     assert len(rest) == 10
@@ -235,7 +239,7 @@ def test_many_others_are_counted() -> None:
 def test_as_json_it_has_all_of_it() -> None:
     """With instants to the millisecond, since two decisions may be of one second."""
     record, _ = recorded()
-    found = told(record, 20.5)
+    found = explained(record, 20.5)
     shown = json.loads(found.encoded())
     assert shown["at"] == "2026-01-01T00:00:20.500Z"
     assert shown["until"] == rfc3339_milli(BASE + 30)
@@ -295,6 +299,48 @@ def test_a_change_as_json_has_its_marks_in_words_and_who_made_it() -> None:
     assert (shown["replicasBefore"], shown["currentReplicas"]) == (12, 9)
     assert shown["time"] == "2026-01-01T00:02:00Z"
     assert change_of(first, record).by is None
+
+
+# -- read back -------------------------------------------------------------------------------------
+
+
+def test_what_is_recorded_is_read_as_it_was_written() -> None:
+    """Explanations, changes and the last state of each target, with their instants."""
+    record, _ = recorded()
+    explanation = known(explanation_at(record, KEY, BASE + 30.5))
+    assert Explanation.model_validate_json(explanation.encoded()) == explanation
+    rows = record.changes(None, 0, 1e12, limit=9)
+    changes = ChangeList(changes=tuple(change_of(row, record) for row in rows))
+    assert len(changes.changes) > 3
+    assert ChangeList.model_validate_json(changes.encoded()) == changes
+    targets = recorded_targets(record)
+    assert TargetList.model_validate_json(targets.encoded()).targets == targets.targets
+
+
+def test_what_another_version_adds_is_no_obstacle() -> None:
+    """A state or a field that this one does not know."""
+    record, _ = recorded()
+    document = recorded_targets(record).document()
+    document["targets"][0] |= {"state": "dreaming", "dreams": 3}
+    assert TargetList.model_validate(document).targets[0].state == "dreaming"
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-01-01T00:00:00", 3 + 4j])
+def test_an_instant_that_is_none_is_refused(text: object) -> None:
+    """As one without a time zone is."""
+    with pytest.raises(ValueError, match="valid number"):
+        TypeAdapter(Instant).validate_python(text)
+
+
+def test_texts_of_any_characters_are_ascii_in_json() -> None:
+    """Also those that UTF-8 cannot hold."""
+    record, _ = recorded()
+    row = record.changes(None, 0, 1e12, limit=1)[0]
+    change = change_of(row, record).model_copy()
+    odd = type(change).model_validate(change.document() | {"message": "\ud800 \u202e \x1b"})
+    sent = odd.encoded()
+    assert sent.isascii()
+    assert json.loads(sent)["message"] == "\\ud800 \u202e \x1b"
 
 
 # -- what would have had to be different -----------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Each field of the extensions, and of what a decision says of them, is told by every teller.
+"""Each output shows each field of the extensions, and of a decision about them.
 
-A field that is added fails here until each of them tells it, or is listed as one that need not.
+A field that is added fails here until each output shows it, or an exception lists it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -81,7 +81,7 @@ def leaves(of: type, path: str = "") -> Iterator[str]:
 
 NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 9)
 PAGE = Path("docs/reference/configuration.md").read_text()
-OTHERWISE: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+CHANGES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "idle": (Idle(0, 60.0), {"replicas": 1, "after": 90.0, "initially": 30.0}),
     "fallback": (
         Fallback(3),
@@ -101,8 +101,8 @@ QUERIES: Mapping[str, Mapping[str, Any]] = {
 }
 KEYS = {field.name: to_camel(field.name) for field in fields(Extensions)}
 KEYS |= {"pause": "paused", "activations": "activation"} | {key: key for key in QUERIES}
-OF_ANNOTATIONS = {"pause.by", "pause.until"}
-"""No keys of the configuration."""
+FROM_ANNOTATIONS = {"pause.by", "pause.until"}
+"""Annotations set these; the configuration has no key for them."""
 
 
 def configured(**given: Any) -> Target:
@@ -116,7 +116,7 @@ CONFIGURED = {
         configured(**{name: base}),
         configured(**{name: replace(base, **{field: other})}),
     )
-    for name, (base, others) in OTHERWISE.items()
+    for name, (base, others) in CHANGES.items()
     for field, other in others.items()
 } | {
     "activations": (
@@ -130,14 +130,14 @@ CONFIGURED = {
 
 
 def page_of(target: Target) -> object:
-    """Return what the page of a target says of its configuration."""
+    """Return the configuration as the page of a target shows it."""
     (known,) = metrics_of(SyncResult(target, DECISION)).states.known()
     return in_force(known, ENTRY.rules.flags, BASE)
 
 
 def test_each_field_of_the_extensions_has_an_example() -> None:
-    """A field that is added is asked for below; its key is in the schema and the documentation."""
-    assert {*leaves(Extensions), *QUERIES} - OF_ANNOTATIONS == CONFIGURED.keys()
+    """The key of each field is in the schema and in the documentation."""
+    assert {*leaves(Extensions), *QUERIES} - FROM_ANNOTATIONS == CONFIGURED.keys()
     schema = str(json_schema()["$defs"])
     assert [
         key for key in KEYS.values() if f"'{key}'" not in schema or f"`{key}`" not in PAGE
@@ -145,8 +145,8 @@ def test_each_field_of_the_extensions_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("path", CONFIGURED)
-def test_whoever_tells_the_configuration_tells_each_field(path: str, tmp_path: Path) -> None:
-    """The API as it is written, the page in words, a reload, and `explain` when it changes."""
+def test_each_field_of_the_configuration_is_in_all_outputs(path: str, tmp_path: Path) -> None:
+    """The API writes it, the page shows it, and a reload and `explain` report its change."""
     before, after = CONFIGURED[path]
     assert f"'{KEYS[path.partition('.')[0]]}'" in str(as_written(after))
     assert as_written(before) != as_written(after)
@@ -161,14 +161,14 @@ def test_whoever_tells_the_configuration_tells_each_field(path: str, tmp_path: P
 # -- decisions -----------------------------------------------------------------------------------
 
 
-def of(**changes: Any) -> Decision:
+def decided(**changes: Any) -> Decision:
     """Return a decision with other fields."""
     return replace(DECISION, **changes)
 
 
 def failing(use: FallbackUse) -> Decision:
     """Return a decision whose metric fails, with the use of a fallback."""
-    return of(metrics=(replace(FAILS, fallback=use),), outcome=Outcome.PARTIAL)
+    return decided(metrics=(replace(FAILS, fallback=use),), outcome=Outcome.PARTIAL)
 
 
 IDLE = IdleStatus(Idle(), active=False, last_active=BASE - 90, until=BASE + 90)
@@ -207,41 +207,45 @@ PARTS: Mapping[str, Bounds | QueryHold] = {
     "hold.reading.gap": QueryHold(HoldReading(gap=NO_ANSWER)),
 }
 UNKNOWN = replace(BOUNDS, missing="no answer")
-SWITCHED_OFF = of(zone=Zone.DISABLED, scale=OFF, desired=0)
+SWITCHED_OFF = decided(zone=Zone.DISABLED, scale=OFF, desired=0)
+CONTROLLED = decided(controller="an HPA")
 ACTIVE = replace(METRIC, activity=Activity.ACTIVE)
 DECIDED: dict[str, tuple[Decision, Decision]] = {
-    f"{name}.{field}": (of(**{name: base}), of(**{name: replace(base, **{field: other})}))
+    f"{name}.{field}": (decided(**{name: base}), decided(**{name: replace(base, **{field: other})}))
     for name, (base, others) in FIELDS.items()
     for field, other in others.items()
 }
 DECIDED |= {
-    path: (of(**{name: FIELDS[name][0]}), of(**{name: other}))
+    path: (decided(**{name: FIELDS[name][0]}), decided(**{name: other}))
     for path, other in PARTS.items()
     for name in [path.partition(".")[0]]
 }
 DECIDED |= {
-    "bounds.hold_down": (of(bounds=UNKNOWN), of(bounds=replace(UNKNOWN, hold_down=True))),
-    "pause.replicas": (of(pause=Pause()), of(pause=Pause(replicas=3))),
-    "paused_from": (of(pause=PAUSE), of(pause=PAUSE, paused_from=2)),
-    "held_until": (of(), of(held_until=BASE + 60)),
-    "shadow": (of(), of(shadow=True)),
-    "controller": (of(), of(controller="an HPA")),
-    "unchecked": (of(controller="an HPA"), of(controller="an HPA", unchecked="forbidden")),
-    "taken": (of(controller="an HPA"), of(controller="an HPA", taken=True)),
-    "hold_refill": (of(), of(hold_refill=REFILL)),
-    "hpa": (of(), of(hpa=Hpa("web", statuses=(HpaStatus(BASE, 3, 5),)))),
+    "bounds.hold_down": (decided(bounds=UNKNOWN), decided(bounds=replace(UNKNOWN, hold_down=True))),
+    "pause.replicas": (decided(pause=Pause()), decided(pause=Pause(replicas=3))),
+    "paused_from": (decided(pause=PAUSE), decided(pause=PAUSE, paused_from=2)),
+    "held_until": (decided(), decided(held_until=BASE + 60)),
+    "shadow": (decided(), decided(shadow=True)),
+    "controller": (decided(), CONTROLLED),
+    "unchecked": (
+        decided(controller="an HPA"),
+        decided(controller="an HPA", unchecked="forbidden"),
+    ),
+    "taken": (decided(controller="an HPA"), decided(controller="an HPA", taken=True)),
+    "hold_refill": (decided(), decided(hold_refill=REFILL)),
+    "hpa": (decided(), decided(hpa=Hpa("web", statuses=(HpaStatus(BASE, 3, 5),)))),
     "wanted_by": (SWITCHED_OFF, replace(SWITCHED_OFF, wanted_by=QUEUE)),
-    "metrics.refill": (of(), of(metrics=(replace(METRIC, refill=REFILL),))),
-    "metrics.activity": (of(idle=IDLE), of(idle=IDLE, metrics=(ACTIVE,))),
+    "metrics.refill": (decided(), decided(metrics=(replace(METRIC, refill=REFILL),))),
+    "metrics.activity": (decided(idle=IDLE), decided(idle=IDLE, metrics=(ACTIVE,))),
     "metrics.fallback.syncs": (failing(USE), failing(replace(USE, syncs=4))),
     "metrics.fallback.proposal": (failing(USE), failing(replace(USE, proposal=4))),
 }
 
 
 def of_target(decision: Decision) -> SyncResult:
-    """Return the result of a target that asks for all that it can."""
-    asked = Query("q")
-    target = replace(ENTRY.rules.target, min_replicas_query=asked, max_replicas_query=asked)
+    """Return the result of a target that has a query for each bound."""
+    query = Query("q")
+    target = replace(ENTRY.rules.target, min_replicas_query=query, max_replicas_query=query)
     return SyncResult(target, decision)
 
 
@@ -250,7 +254,7 @@ def gauges_of(decision: Decision) -> bytes:
     return b"".join(target_text(metrics_of(of_target(decision)).states.rows(), openmetrics=False))
 
 
-TELLERS: Mapping[str, Callable[[Decision], object]] = {
+OUTPUTS: Mapping[str, Callable[[Decision], object]] = {
     "the sentence": lambda decision: verdict(of_target(decision)),
     "the explanation": lambda decision: explain(of_target(decision)),
     "the API": lambda decision: whole(of_target(decision)).document(),
@@ -259,14 +263,14 @@ TELLERS: Mapping[str, Callable[[Decision], object]] = {
 }
 
 
-SENTENCE, EXPLANATION, API, METRICS, RECORD = TELLERS
-QUIET: Mapping[str, frozenset[str]] = {
-    path: frozenset(tellers)
-    for paths, tellers in (
+SENTENCE, EXPLANATION, API, METRICS, RECORD = OUTPUTS
+LEFT_OUT: Mapping[str, frozenset[str]] = {
+    path: frozenset(outputs)
+    for paths, outputs in (
         # The count is in the sentence of what is done, and the pause in all of them.
         (["pause.replicas"], [SENTENCE, EXPLANATION, METRICS]),
         (["pause.by", "pause.until", "paused_from", "idle.kept_awake"], [METRICS]),
-        # It goes on from sync to sync: a change of the record is what begins, or ends.
+        # This changes at every sync: the record keeps only what begins or ends.
         (["idle.active", "idle.until"], [METRICS, RECORD]),
         (["idle.last_active"], [SENTENCE, METRICS, RECORD]),
         (["bounds.minimum.by", "bounds.maximum.by"], [SENTENCE, METRICS]),
@@ -290,7 +294,7 @@ QUIET: Mapping[str, frozenset[str]] = {
     )
     for path in paths
 }
-"""Who need not tell what; somebody tells each."""
+"""The outputs that need not show a field; at least one output shows each."""
 OF_THE_HPA = {
     *("time", "stamp", "zone", "outcome", "scale", "min_replicas", "max_replicas", "tolerance"),
     *("desired", "rescale", "reason", "metrics", "combination", "stabilization", "limit"),
@@ -299,7 +303,7 @@ OF_THE_HPA = {
 """The fields of a decision that a target without extensions has too."""
 OF_A_METRIC = {"metric", "name", "reading", "outcome"}
 ELSEWHERE = {"idle.idle", "metrics.fallback.fallback", "bounds.minimum", "bounds.maximum"}
-"""The configuration, and counts that are fields of the decision too; but for who sets them."""
+"""Fields of the configuration, and counts that are fields of the decision too."""
 
 
 def is_in(path: str, paths: Collection[str]) -> bool:
@@ -308,7 +312,6 @@ def is_in(path: str, paths: Collection[str]) -> bool:
 
 
 def test_each_field_of_a_decision_has_an_example() -> None:
-    """A field that is added is asked for below."""
     of_decision = {path for path in leaves(Decision) if not is_in(path, OF_THE_HPA)}
     of_metric = {path for path in leaves(MetricResult) if not is_in(path, OF_A_METRIC)}
     paths = of_decision | {f"metrics.{path}" for path in of_metric}
@@ -316,12 +319,12 @@ def test_each_field_of_a_decision_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("path", DECIDED)
-def test_whoever_tells_a_decision_tells_each_field(path: str) -> None:
-    """But for those that need not; and what is a change of the record has a sentence."""
+def test_each_field_of_a_decision_is_in_all_outputs(path: str) -> None:
+    """The exceptions apart; a change in the record has a sentence."""
     before, after = DECIDED[path]
-    who = {name for name, teller in TELLERS.items() if teller(before) != teller(after)}
-    assert who
-    quiet = [tellers for field, tellers in QUIET.items() if is_in(path, [field])]
-    assert who == TELLERS.keys() - frozenset[str]().union(*quiet)
-    if RECORD in who:
+    shown_in = {name for name, output in OUTPUTS.items() if output(before) != output(after)}
+    assert shown_in
+    left_out = [outputs for field, outputs in LEFT_OUT.items() if is_in(path, [field])]
+    assert shown_in == OUTPUTS.keys() - frozenset[str]().union(*left_out)
+    if RECORD in shown_in:
         assert differences(replace(ENTRY, decision=before), replace(ENTRY, decision=after))
