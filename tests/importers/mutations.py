@@ -14,6 +14,8 @@ VALUES: tuple[Any, ...] = (
     *("http://[::1", "http://u:p@h/?a=b", "sum(up", 'up{a="b"}', "<<.Series>>", "0 8 * * *", "a,b"),
     *("* * * * *", "*/1 */1 * * */1", "@daily", "nan", "1e400", "=,=", "a=b=c", "$HOST", "<x>"),
     *("(" * 500, "[" * 500, "sum(" * 400, "one ** " * 100 + "one", "one ? " * 150, "=" * 3_000),
+    *('{__name__=~"^a_(.*)$"}', "(a+)+$", "^((a|b)*)*c", "$1_x", "${2}", "kube_<<.Group>>_x", "<<"),
+    *("<<range .X>><<end>>", '<<index .LabelValuesByName "pod">>', "topk(1, x)", "1+" * 90 + "1"),
     *([], {}, [None], [[]], [{}], {"a": 1}, {"name": "x"}, {"type": "prometheus"}, ["x", 1]),
 )
 """What takes the place of a value."""

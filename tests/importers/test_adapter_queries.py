@@ -1,7 +1,7 @@
 """What a metric that prometheus-adapter serves is read with here."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -17,7 +17,7 @@ from autoscaler.migrate.adapter_queries import (
 )
 from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, rules_in
 from autoscaler.migrate.fields import Fields, KeyOutcome
-from tests.narrowing import instance, known
+from tests.narrowing import assert_parts, instance, known
 from tests.tables import rows
 
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
@@ -41,7 +41,7 @@ def rules(*written: Mapping[str, object]) -> AdapterRules:
     return found
 
 
-def asked(
+def outcome(
     of: AdapterRules,
     kind: Kind = PODS,
     name: str = "x",
@@ -65,14 +65,14 @@ def asked(
     )
 
 
-def resolved(
-    of: AdapterRules,
-    kind: Kind = PODS,
-    name: str = "x",
-    selector: object = None,
-    series: Mapping[str, Sequence[str]] | None = None,
-) -> ResolvedQuery:
-    return instance(ResolvedQuery, asked(of, kind, name, selector, series))
+def resolved(of: AdapterRules, kind: Kind = PODS, name: str = "x", **more: Any) -> ResolvedQuery:
+    """Return the query of a metric that has one; the arguments are those of `outcome`."""
+    return instance(ResolvedQuery, outcome(of, kind, name, **more))
+
+
+def refusal(of: AdapterRules, kind: Kind = PODS, name: str = "x", **more: Any) -> str:
+    """Return why a metric has no query."""
+    return instance(UnresolvedQuery, outcome(of, kind, name, **more)).sentence
 
 
 SELECTORS = {
@@ -135,7 +135,7 @@ def test_a_query_is_asked_once_for_all_where_that_can_be(
     assert (found.query, found.selector) == (promql, SELECTORS[becomes])
 
 
-def test_labels_of_other_names_are_said_or_renamed() -> None:
+def test_labels_of_other_names_are_listed_or_renamed() -> None:
     """Those of pods in `labels`; that of an object is given the name of its kind."""
     resources = {
         "overrides": {
@@ -191,7 +191,7 @@ NOTED: list[tuple[Kind, Mapping[str, object], object, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "rule", "selector", "note"), NOTED)
-def test_what_differs_is_noted(
+def test_a_difference_from_the_adapter_is_noted(
     kind: Kind, rule: Mapping[str, object], selector: object, note: str
 ) -> None:
     found = resolved(rules(rule), kind, selector=selector)
@@ -219,23 +219,20 @@ REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "rule", "selector", "sentence"), REFUSED)
-def test_what_cannot_be_is_said(
+def test_a_metric_without_a_query_has_a_reason(
     kind: Kind, rule: Mapping[str, object], selector: object, sentence: str
 ) -> None:
     """With what to do, and never with a query that reads something else."""
-    found = instance(UnresolvedQuery, asked(rules(rule), kind, selector=selector))
-    assert sentence in found.sentence
+    assert sentence in refusal(rules(rule), kind, selector=selector)
 
 
-def test_names_that_are_near_are_told() -> None:
+def test_a_refusal_names_similar_metrics() -> None:
     """And that a rule of the other kind would give the metric."""
     of = rules({"seriesQuery": "http_requests_total", "name": {"as": "http_requests_per_second"}})
-    found = instance(UnresolvedQuery, asked(of, name="http_request_per_second"))
-    assert "near it are http_requests_per_second;" in found.sentence
-    only = AdapterRules(custom=of.custom)
-    found = instance(UnresolvedQuery, asked(only, EXTERNAL, "http_requests_per_second"))
-    assert "no externalRules here" in found.sentence
-    assert "Pods and Object does" in found.sentence
+    near = refusal(of, name="http_request_per_second")
+    assert "near it are http_requests_per_second;" in near
+    other = refusal(AdapterRules(custom=of.custom), EXTERNAL, "http_requests_per_second")
+    assert_parts(other, "no externalRules here", "Pods and Object does")
 
 
 NAMED = {"seriesQuery": 'jobs{a="b",namespace!=""}', "name": {"as": "x"}}
@@ -313,7 +310,7 @@ def test_a_rule_that_is_not_understood_is_not_passed_over(rule: Mapping[str, obj
     """Another rule that gives the metric is not taken in silence: the last one counts there."""
     first = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
     found = known(rules_in(Fields({"rules": [first, {**first, **rule}]})))
-    metric = asked(found)
+    metric = outcome(found)
     if isinstance(metric, ResolvedQuery):
         assert "rules[1] can give this metric" in metric.notes[0]
     else:
@@ -348,13 +345,6 @@ def test_several_series_of_one_object_are_noted(written: str, is_noted: bool) ->
     assert external.notes == ()
 
 
-def test_a_rule_that_names_its_series_wins_over_patterns() -> None:
-    """A later one with a label that it may lack; that it may win after all is said."""
-    any_name = {"seriesQuery": '{job="y"}', "metricsQuery": SUM.replace("sum", "max")}
-    found = resolved(rules({}, any_name))
-    assert str(found.query).startswith("sum(")
-
-
 def test_series_that_are_there_decide() -> None:
     """Of several that a name can come from: the last rule that finds some, as in the adapter."""
     of = AdapterRules(custom=chart_rules())
@@ -375,32 +365,26 @@ def test_series_that_are_there_decide() -> None:
 
 
 ASKED = [
-    ("^jobs_.*", '{__name__=~"^jobs_.*",pod!=""}'),
-    ("^jobs.*", '{__name__=~"^jobs.*",pod!=""}'),
-    ("jobs_(a|b)", '{__name__=~"jobs_(a|b)",__name__=~"jobs_a|jobs_b",pod!=""}'),
-    ("jobs_a", '{__name__=~"jobs_a",__name__=~"jobs_a",pod!=""}'),
+    ('{__name__=~"^jobs_.*"}', '{__name__=~"^jobs_.*",pod!=""}'),
+    ('{__name__=~"^jobs.*"}', '{__name__=~"^jobs.*",pod!=""}'),
+    ('{__name__=~"jobs_(a|b)"}', '{__name__=~"jobs_(a|b)",__name__=~"jobs_a|jobs_b",pod!=""}'),
+    ('{__name__=~"jobs_a"}', '{__name__=~"jobs_a",__name__=~"jobs_a",pod!=""}'),
+    ('{job="y"}', '{job="y",pod!=""}'),
 ]
 
 
-@pytest.mark.parametrize(("pattern", "query"), ASKED)
-def test_prometheus_is_asked_for_what_a_rule_takes(pattern: str, query: str) -> None:
+@pytest.mark.parametrize(("series", "query"), ASKED)
+def test_prometheus_is_asked_for_the_series_of_a_rule(series: str, query: str) -> None:
     """Never for a name that is a guess; where there is none, the advice is not to ask it."""
-    rule = {"seriesQuery": f'{{__name__=~"{pattern}"}}', "name": {"as": "x"}}
-    found = resolved(rules(rule), series={query: ["jobs_a"]})
+    of = rules({"seriesQuery": series, "name": {"as": "x"}})
+    found = resolved(of, series={query: ["jobs_a"]})
     assert found.query == 'sum(jobs_a{namespace!="",pod!=""}) by (namespace, pod)'
     assert found.notes == ()
-    missing = asked(rules(rule), series={})
-    told = isinstance(missing, ResolvedQuery) and any("no series" in note for note in missing.notes)
-    assert told or isinstance(missing, UnresolvedQuery)
+    missing = outcome(of, series={})
     sentences = missing.notes if isinstance(missing, ResolvedQuery) else (missing.sentence,)
     assert not any("--prometheus" in sentence for sentence in sentences)
-
-
-def test_a_rule_for_any_name_is_asked_for() -> None:
-    """Its labels are all that it says of its series."""
-    rule = {"seriesQuery": '{job="y"}', "name": {"as": "x"}}
-    found = resolved(rules(rule), series={'{job="y",pod!=""}': ["jobs_a"]})
-    assert "jobs_a" in str(found.query)
+    if isinstance(missing, ResolvedQuery):
+        assert any("no series" in note for note in missing.notes)
 
 
 def test_only_series_with_the_objects_label_count() -> None:

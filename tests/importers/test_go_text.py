@@ -58,32 +58,32 @@ def test_an_expression_matches_what_it_does_in_go(
     assert groups == taken
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        *("(", ")", "a)", "[a", "*", "{2}", "a**", "(?P<a>x)(?P<a>y)", r"\p{L}", "a{3,2}", "a\\"),
-        *("(?=a)", "(?!a)", "(?<=a)b", "(?>a)", "(?P<a>x)(?P=a)", r"(a)\1", "(?#a)b", "(a)(?(1)b)"),
-        *("a*+", "a++", "(?x)a b", "(?L)a", "(?U)a*", "(?a)b", "x{,2}", "[[:alpha:]]", "[a--b]"),
-        *(r"\Qa\E", r"\Z", r"\z", r"\x41", r"\u0041", r"\N{DASH}", r"\C", "a(?i)b"),
-    ],
+NOT_SHARED = (
+    *("(", ")", "a)", "[a", "*", "{2}", "a**", "(?P<a>x)(?P<a>y)", r"\p{L}", "a{3,2}", "a\\"),
+    *("(?=a)", "(?!a)", "(?<=a)b", "(?>a)", "(?P<a>x)(?P=a)", r"(a)\1", "(?#a)b", "(a)(?(1)b)"),
+    *("a*+", "a++", "(?x)a b", "(?L)a", "(?U)a*", "(?a)b", "x{,2}", "[[:alpha:]]", "[a--b]"),
+    *(r"\Qa\E", r"\Z", r"\z", r"\x41", r"\u0041", r"\N{DASH}", r"\C", "a(?i)b"),
 )
-def test_what_go_and_python_do_not_share_is_refused(source: str) -> None:
-    """With a sentence that says what to write instead, and never with another exception."""
-    with pytest.raises(ValueError, match="in `queries` by hand"):
-        GoRegex(source)
+SLOW = (
+    *("(a+)+$", "(a|aa)+$", "(a*)*b", "((a?){9}){9}b", "(.*)(.*)(.*)(.*)b$", "(?:a{1,9}){9}"),
+    *("((a{100}){100}){100}", "(aa?)+b", "a?" * 30 + "a" * 30, ".*" * 20, "(a|aa)" * 30 + "b"),
+    *("(.*)_(.*)_(.*)", "^(.*)(.*)(.*)(.*)$", "^(ab|cd)?(ef|gh)?.*.*.*x"),
+)
+LONG = ("a" * (LONGEST + 1), "(" * 480 + ")" * 480)
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("source", "why"),
     [
-        *("(a+)+$", "(a|aa)+$", "(a*)*b", "((a?){9}){9}b", "(.*)(.*)(.*)(.*)b$", "(?:a{1,9}){9}"),
-        *("((a{100}){100}){100}", "(aa?)+b", "a?" * 30 + "a" * 30, ".*" * 20, "(a|aa)" * 30 + "b"),
-        *("(.*)_(.*)_(.*)", "^(.*)(.*)(.*)(.*)$", "^(ab|cd)?(ef|gh)?.*.*.*x"),
+        *((source, "in `queries` by hand") for source in NOT_SHARED),
+        *((source, r"within a repetition|in too many places") for source in SLOW),
+        *((source, r"characters|recursion") for source in LONG),
     ],
 )
-def test_an_expression_that_may_take_long_is_refused(source: str) -> None:
-    """Repetitions within one another, and many beside one another."""
-    with pytest.raises(ValueError, match=r"within a repetition|in too many places"):
+def test_an_expression_that_differs_in_go_or_may_take_long_is_refused(
+    source: str, why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
         GoRegex(source)
 
 
@@ -100,14 +100,7 @@ def test_an_expression_that_is_read_takes_no_time(source: str) -> None:
     regex.matches_all(text)
     regex.texts({1: "a" * 200})
     assert time.thread_time() - begin < 1.0
-
-
-def test_an_expression_is_bounded() -> None:
-    """In its text and its depth, and in the texts that it is compared with."""
-    for source in ("a" * (LONGEST + 1), "(" * 480 + ")" * 480):
-        with pytest.raises(ValueError, match=r"characters|recursion"):
-            GoRegex(source)
-    assert GoRegex("a*").search("a" * 2_000) is None
+    assert GoRegex("a*").search("a" * 2_000) is None  # the text is bounded, too
 
 
 @pytest.mark.parametrize(

@@ -54,13 +54,15 @@ sum(x) / sum(y) by (pod) | x / on (le) y | sum(x) and y
 """
 
 
-@pytest.mark.parametrize(
-    ("promql", "has"),
-    [
-        *((promql, True) for row in rows(WITH_POD) for promql in row),
-        *((promql, False) for row in rows(WITHOUT_POD) for promql in row),
-    ],
-)
+def each(table: str, *, expected: bool) -> list[tuple[str, bool]]:
+    """Return each expression of a table, and what is expected of it."""
+    return [(promql, expected) for row in rows(table) for promql in row]
+
+
+PODS = [*each(WITH_POD, expected=True), *each(WITHOUT_POD, expected=False)]
+
+
+@pytest.mark.parametrize(("promql", "has"), PODS)
 def test_the_labels_of_an_answer_are_known(promql: str, *, has: bool) -> None:
     """Whether a series of the answer can have the label, if those that are read have it."""
     assert promql_answers.has(parse(promql), "pod") is has
@@ -78,60 +80,26 @@ def test_divisions_and_quantiles_can_be_nan_where_nothing_happens() -> None:
     assert not promql_answers.may_be_nan(parse("sum(a)"))
 
 
-ONE = """\
-sum(x)
-max(x) by ()
-1 + 1
-time()
-scalar(x)
-vector(1)
-hour()
--sum(x)
-sum(x) > 1
-sum(x) or vector(0)
-clamp_max(sum(x), 100)
-clamp(sum(x), 0, scalar(y))
-round(sum(x), 5)
-quantile(0.9, x)
-histogram_quantile(0.9, sum by (le) (rate(x[5m])))
-histogram_quantile(0.9, sum(x))
-max_over_time(sum(x)[5m:1m])
-predict_linear(sum(x)[1h:], 3600)
+ONE = """
+sum(x) | max(x) by () | 1 + 1 | time() | scalar(x) | vector(1) | hour() | -sum(x) | sum(x) > 1
+sum(x) or vector(0) | clamp_max(sum(x), 100) | clamp(sum(x), 0, scalar(y)) | round(sum(x), 5)
+quantile(0.9, x) | histogram_quantile(0.9, sum by (le) (rate(x[5m])))
+histogram_quantile(0.9, sum(x)) | max_over_time(sum(x)[5m:1m]) | predict_linear(sum(x)[1h:], 3600)
 """
-SEVERAL = """\
-x
-clamp_max(lag{job="web"}, 100)
-clamp_min(x, 1)
-clamp(x, 0, 100)
-round(x, 5)
-histogram_quantile(0.9, x_bucket)
-histogram_quantile(0.9, sum by (le, a) (x))
-quantile_over_time(0.9, x[5m])
-predict_linear(x[1h], 3600)
-double_exponential_smoothing(x[1h], 0.5, 0.5)
-rate(x[1m])
-hour(x)
-absent(x{a="b"})
-topk(1, x)
-count_values("a", x)
-sum by (a) (x)
-avg without (a) (x)
-label_replace(sum(x), "a", "b", "", "")
-rollup(sum(x))
+SEVERAL = """
+x | clamp_max(lag{job="web"}, 100) | clamp_min(x, 1) | clamp(x, 0, 100) | round(x, 5) | rate(x[1m])
+histogram_quantile(0.9, x_bucket) | histogram_quantile(0.9, sum by (le, a) (x)) | x or vector(0)
+quantile_over_time(0.9, x[5m]) | predict_linear(x[1h], 3600) | hour(x) | absent(x{a="b"}) | x * 2
+double_exponential_smoothing(x[1h], 0.5, 0.5) | topk(1, x) | count_values("a", x) | rollup(sum(x))
+sum by (a) (x) | avg without (a) (x) | label_replace(sum(x), "a", "b", "", "")
 quantiles_over_time("phi", 0.5, 0.9, sum(x)[5m:])
-x or vector(0)
-x * 2
 """
 
 
-@pytest.mark.parametrize(
-    ("promql", "expected"),
-    [
-        (promql, expected)
-        for text, expected in ((ONE, True), (SEVERAL, False))
-        for promql in text.splitlines()
-    ],
-)
+NUMBERS = [*each(ONE, expected=True), *each(SEVERAL, expected=False)]
+
+
+@pytest.mark.parametrize(("promql", "expected"), NUMBERS)
 def test_whether_a_query_gives_one_value(promql: str, *, expected: bool) -> None:
     """A number among the arguments of a function says nothing of its vectors."""
     assert promql_answers.is_one_value(parse(promql)) is expected

@@ -18,7 +18,6 @@ from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
 from tests.narrowing import known
 from tests.rendering.test_differences import (
-    ASLEEP,
     FAILED,
     FIRST,
     FIRST_ONES,
@@ -114,7 +113,6 @@ ALONE = [
     ({}, {"metrics": (replace(FIRST, activity=Activity.ACTIVE), SECOND)}),
     ({"limit": LIMIT}, {"limit": replace(LIMIT, policy=replace(POLICY, value=5))}),
     ({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}),
-    ({"idle": ASLEEP}, {"idle": replace(ASLEEP, kept_awake=True)}),
 ]
 """What has a sentence, and what has none of its own."""
 

@@ -62,10 +62,10 @@ def test_each_kind_has_words() -> None:
     assert set(AGREEMENT_WORDS) == set(A)
 
 
-def kept(
+def agreement(
     seconds: Mapping[Agreement, float], last: Mapping[Agreement, float] | None = None
 ) -> RecordedAgreement:
-    """Return so many seconds of each kind, and of the last day, all of them unless told."""
+    """Return an agreement with these seconds of each kind, in total and on the last day."""
     last = seconds if last is None else last
     totals = {
         kind: KindTotal(BASE, seconds, last.get(kind, 0.0), 1, seconds)
@@ -84,13 +84,17 @@ ADOPT = "ready: autoscaler adopt shop/Deployment/web"
 LONGEST = "the longest difference: 9 here, 8 there for 50 s: maxReplicas is 50 here and 10 there"
 
 
-KEPT = {
+SIX_DAYS = {A.EQUAL: 594_000, A.DIFFERENT: 6000, A.NOT_COMPARED: 90_000}
+RECORDS = {
     "nothing": None,
-    "nothing compared": kept({A.NOT_COMPARED: 90}),
-    "all equal": kept({A.EQUAL: 4000}),
-    "nearly all equal": kept({A.EQUAL: 9000, A.WITHIN_PERIOD: 700, A.DIFFERENT: 300}),
-    "for a short time": kept({A.EQUAL: 600, A.NOT_COMPARED: 9000}),
-    "different at times": kept({A.EQUAL: 880, A.DIFFERENT: 120}),
+    "nothing compared": agreement({A.NOT_COMPARED: 90}),
+    "all equal": agreement({A.EQUAL: 4000}),
+    "nearly all equal": agreement({A.EQUAL: 9000, A.WITHIN_PERIOD: 700, A.DIFFERENT: 300}),
+    "for a short time": agreement({A.EQUAL: 600, A.NOT_COMPARED: 9000}),
+    "different at times": agreement({A.EQUAL: 880, A.DIFFERENT: 120}),
+    "different on the last day": agreement(SIX_DAYS, {A.EQUAL: 70_000, A.DIFFERENT: 6000}),
+    "not compared on the last day": agreement(SIX_DAYS, {A.NOT_COMPARED: 86_400}),
+    "equal on the last day": agreement(SIX_DAYS, {A.EQUAL: 600}),
 }
 VERDICTS = f"""
 nothing | {NOT_COMPARED} | nothing has been compared: no HorizontalPodAutoscaler of its object was
@@ -101,41 +105,23 @@ nearly all equal | {READY} | {AGREES} 97 % of 2 h 46 min; {LONGEST}; {ADOPT}
 for a short time | {EARLY} | {AGREES} 100 % of 10 min 0 s so far; compare for 50 min 0 s more before
     you rely on that
 different at times | {DIFFERS} | {AGREES} 88 % of 16 min 40 s; {LONGEST}
+different on the last day | {DIFFERS}
+    | {AGREES} 99 % of 6 d 22 h, and in 92.1 % of the last 24 hours; {LONGEST}
+not compared on the last day | {NOT_COMPARED} | {AGREES} 99 % of 6 d 22 h; nothing was compared in
+    the last 24 hours: no value there: queue
+equal on the last day | {READY} | {AGREES} 99 % of 6 d 22 h; {LONGEST}; {ADOPT}
 """
 
 
 @pytest.mark.parametrize(("name", "verdict", "message"), rows(VERDICTS))
-def test_each_verdict_says_why(name: str, verdict: str, message: str) -> None:
-    """What is not compared does not count."""
-    told = agreement_answer(WEB, KEPT[name])
-    assert (told.verdict, told.message) == (verdict, message)
+def test_each_verdict_has_a_reason(name: str, verdict: str, message: str) -> None:
+    """Time without a comparison does not count; the last day counts by itself, too."""
+    answer = agreement_answer(WEB, RECORDS[name])
+    assert (answer.verdict, answer.message) == (verdict, message)
 
 
-LAST_DAYS = {
-    "different": {A.EQUAL: 70_000, A.DIFFERENT: 6000},
-    "not compared": {A.NOT_COMPARED: 86_400},
-    "equal": {A.EQUAL: 600},
-}
-WITH_LAST_DAYS = f"""
-different | {DIFFERS}
-    | {AGREES} 99 % of 6 d 22 h, and in 92.1 % of the last 24 hours; {LONGEST}
-not compared | {NOT_COMPARED} | {AGREES} 99 % of 6 d 22 h; nothing was compared in the last 24
-    hours: no value there: queue
-equal | {READY} | {AGREES} 99 % of 6 d 22 h; {LONGEST}; {ADOPT}
-"""
-
-
-@pytest.mark.parametrize(("day", "verdict", "message"), rows(WITH_LAST_DAYS))
-def test_the_verdict_is_on_the_last_day_too(day: str, verdict: str, message: str) -> None:
-    """What was well in six days is not ready if it is not well now."""
-    whole, last = {A.EQUAL: 594_000, A.DIFFERENT: 6000, A.NOT_COMPARED: 90_000}, LAST_DAYS[day]
-    told = agreement_answer(WEB, kept(whole, last))
-    assert (told.verdict, told.message) == (verdict, message)
-    assert told.last_day.compared_seconds == sum(last.values()) - last.get(A.NOT_COMPARED, 0)
-
-
-def test_beside_an_hpa_that_was_seen_it_has_just_begun() -> None:
-    """It is not said then that there is none; one that has decided nothing says why."""
+def test_without_a_comparison_the_hpa_is_the_reason() -> None:
+    """The comparison has just begun, or the HPA has decided nothing."""
     told = agreement_answer(WEB, None, Hpa("web", statuses=(HpaStatus(BASE, 3, 3),)))
     assert told.message == "nothing has been compared: the comparison has just begun"
     told = agreement_answer(WEB, None, Hpa("web", undecided="FailedGetExternalMetric"))
@@ -146,9 +132,10 @@ def test_beside_an_hpa_that_was_seen_it_has_just_begun() -> None:
 
 def test_shares_are_of_what_was_compared() -> None:
     """Those of what was not are of all."""
-    found = kept({A.EQUAL: 60, A.WITHIN_PERIOD: 20, A.DIFFERENT: 20, A.NOT_COMPARED: 300})
+    found = agreement({A.EQUAL: 60, A.WITHIN_PERIOD: 20, A.DIFFERENT: 20, A.NOT_COMPARED: 300})
     told = agreement_answer(WEB, found, differences=(FIELD,))
     assert (told.agreement, told.equal, told.compared_seconds) == (0.8, 0.6, 100)
+    assert told.last_day.compared_seconds == 100
     assert {time.kind: time.share for time in told.times} == {
         "equal": 0.6,
         "withinPeriod": 0.2,

@@ -16,18 +16,16 @@ from autoscaler.core.decision import (
     Decision,
     FallbackUse,
     ForeignChange,
-    IdleStatus,
     Limit,
     MetricFailure,
     Outcome,
     QueryHold,
-    Refill,
     Saturation,
     Stabilization,
     Zone,
 )
-from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
-from autoscaler.core.observation import Gap, GapKind, HoldReading, ReadFailure, Scale
+from autoscaler.core.extensions import Extensions, Fallback, Pause, PauseMode
+from autoscaler.core.observation import HoldReading, ReadFailure, Scale
 from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
@@ -44,6 +42,7 @@ from autoscaler.rendering.differences import differences
 from tests.core.builders import BASE, average, external, spec
 from tests.core.entries import of_last, pairs
 from tests.core.timeline import Timeline
+from tests.rendering.test_every_field_is_output import DECIDED, ENTRY
 from tests.tables import rows
 
 QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
@@ -63,13 +62,9 @@ IN_ANOTHER_WAY = {"all", "combination", "metrics", "stabilization", "limit"}
 """Stages that ran or did not, though nothing came of them."""
 
 
-def key_of(entry: SyncResult) -> object:
-    return change_key(entry)
-
-
 @modest
 @given(pairs, st.sampled_from(WRITES), st.sampled_from(WRITES))
-def test_whatever_is_a_change_has_a_sentence(
+def test_any_change_has_a_sentence(
     pair: tuple[SyncResult, SyncResult],
     write: WriteOutcome | None,
     other_write: WriteOutcome | None,
@@ -82,10 +77,10 @@ def test_whatever_is_a_change_has_a_sentence(
         changed.append((each.name, replace(first, decision=replace(first.decision, **mixed))))
     assert differences(first, first) == ()
     for name, two in changed:
-        if key_of(first) != key_of(two):
-            for told in (differences(first, two), differences(two, first)):
-                assert told
-                assert told != (OTHERWISE,) or name in IN_ANOTHER_WAY
+        if change_key(first) != change_key(two):
+            for sentences in (differences(first, two), differences(two, first)):
+                assert sentences
+                assert sentences != (OTHERWISE,) or name in IN_ANOTHER_WAY
 
 
 def _decided() -> SyncResult:
@@ -97,15 +92,12 @@ HELD = _decided()
 FIRST, SECOND = HELD.decision.metrics
 FAILED = MetricFailure("FailedGetExternalMetric", "no answer")
 DOWN = Pause(PauseMode.SCALE_DOWN)
-ASLEEP = IdleStatus(Idle(), active=False, last_active=BASE, until=BASE, asleep=True)
 POLICY = ScalingPolicy(PolicyType.PODS, 4, 60)
 FOUR_A_MINUTE = Limit(9, 7, "ScaleUpLimit", 7, POLICY, BASE + 60)
 OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
 
 
-ONE_HOLDS = {"hold": QueryHold(HoldReading(1, "{}"))}
 FAILS = {"metrics": (replace(FIRST, outcome=FAILED), SECOND)}
-IS_PAUSED = {"pause": DOWN}
 FALLS_BACK = replace(FIRST, outcome=FAILED, fallback=FallbackUse(Fallback(6), 3, 6))
 OTHERS: dict[str, dict[str, Any]] = {
     "count": {"scale": replace(SCALE, spec_replicas=5), "desired": 5},
@@ -118,33 +110,36 @@ OTHERS: dict[str, dict[str, Any]] = {
     "bound": {"min_replicas": 2, "bounds": OPEN},
     "hold": {"hold": QueryHold(HoldReading(2, '{job="a"}'))},
     "failure": FAILS,
-    "refill": {"metrics": (replace(FIRST, refill=Refill(BASE, BASE + 60)), SECOND)},
     "stabilization": {"stabilization": Stabilization(3, 3, "ReadyForNewScale")},
     "limit": {"limit": FOUR_A_MINUTE},
     "breaker": {"breaker": BreakerHold("", BASE + 600, 2)},
-    "contention": {"held_until": BASE + 600},
     "saturation": {"saturation": Saturation(3, BASE - 3600, "TooManyReplicas")},
     "condition": {"conditions": HELD.decision.conditions[1:]},
     "reason": {"stabilization": None, "reason": "another"},
-    "paused count": {"pause": DOWN, "paused_from": 2},
-    "another pause": {"pause": replace(DOWN, by="kubectl")},
-    "missing bound": {"bounds": replace(OPEN, missing="minReplicasQuery has no value: refused")},
-    "held count": {"hold": QueryHold(HoldReading(1, "{}"), 2)},
-    "no answer": {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "it timed out")))},
     "end of a hold": {"hold": QueryHold(HoldReading())},
     "fallback": {"metrics": (FALLS_BACK, SECOND)},
-    "awake": {"idle": replace(ASLEEP, asleep=False)},
 }
 """What the other decision has."""
 FIRST_ONES: dict[str, dict[str, Any]] = {
     "reason": {"stabilization": None},
-    **dict.fromkeys(("paused count", "another pause"), IS_PAUSED),
-    "missing bound": {"bounds": OPEN},
-    **dict.fromkeys(("held count", "no answer", "end of a hold"), ONE_HOLDS),
+    "end of a hold": {"hold": QueryHold(HoldReading(1, "{}"))},
     "fallback": FAILS,
-    "awake": {"idle": ASLEEP},
 }
 """What the one has where it is not `HELD` itself."""
+
+
+def with_fields(**fields: Any) -> SyncResult:
+    return replace(HELD, decision=replace(HELD.decision, **fields))
+
+
+PAIRS = {
+    name: (with_fields(**FIRST_ONES.get(name, {})), with_fields(**other))
+    for name, other in OTHERS.items()
+} | {
+    path: (replace(ENTRY, decision=before), replace(ENTRY, decision=after))
+    for path, (before, after) in DECIDED.items()
+}
+"""With the examples of fields of extensions."""
 CHANGES = """
 count | replicas: 3 -> 5 | replicas: 5 -> 3
 move | desired replicas: 3 -> 5 (queue above target)
@@ -160,46 +155,50 @@ bound | minReplicas: 1 -> 2 by schedule day until 18:00 UTC
 hold | no scale-down while holdScaleDownQuery returns {job="a"} and 1 more
     | holdScaleDownQuery no longer holds
 failure | queue failed: no answer | queue: read again, 6.667/10 per replica (asks for 2)
-refill | queue: first reading after a gap 15 s ago; no scale-down before 2026-01-01T00:01:00Z, since
-    it may be too low | queue: readings are complete again after the gap
+metrics.refill
+    | queue: first reading after a gap 15 s ago; no scale-down before 2026-01-01T00:01:00Z, since it
+    may be too low | queue: readings are complete again after the gap
 stabilization | no stabilization window applies
     | scale-down window keeps 3 until 00:05:00Z (3 replicas at the first sync, 00:00:00Z)
 limit | limited: 9 -> 7, scaleUp policy of 4 pods per 60 s permits 7, more from 00:01:00Z | no
     longer limited by a bound or policy
 breaker | held by the scale-down breaker until 00:10:00Z; would scale to 2
     | no longer held by the scale-down breaker
-contention | contested: other clients undo our changes, not written until 00:10:00Z
+held_until | contested: other clients undo our changes, not written until 00:01:00Z
     | no longer contested
 saturation | 3 replicas below demand since 2025-12-31T23:00:00Z: TooManyReplicas
     | no longer below demand
 condition | AbleToScale: True (ScaleDownStabilized) -> none
     | AbleToScale: none -> True (ScaleDownStabilized)
 reason | reason: All metrics below target -> another | reason: another -> All metrics below target
-paused count | without the pause: 2 replicas | the pause no longer prevents a change
-another pause | scale-down paused by kubectl | scale-down paused by the configuration
-missing bound | bound missing: minReplicasQuery has no value: refused
-    | all bounds are known again
-held count | without holdScaleDownQuery: scale to 2 | holdScaleDownQuery no longer prevents a
+paused_from | without the pause: 2 replicas | the pause no longer prevents a change
+pause.by | scale-down paused by kubectl | scale-down paused by the configuration
+bounds.missing | bound missing: no answer | all bounds are known again
+hold.replicas | without holdScaleDownQuery: scale to 2 | holdScaleDownQuery no longer prevents a
     scale-down
-no answer | no scale-down, holdScaleDownQuery has no valid answer: it timed out
+hold.reading.gap | no scale-down, holdScaleDownQuery has no valid answer: no answer
     | no scale-down while holdScaleDownQuery returns a value without labels
 end of a hold | no scale-down in the first sync after holdScaleDownQuery ended
     | no scale-down while holdScaleDownQuery returns a value without labels
 fallback | queue failed in 3 syncs, fallback asks for 6
     | fallback no longer used for queue
-awake | awake, may become idle | idle: no metric active since 00:00:00Z
+idle.asleep | idle: no metric active since 2025-12-31T23:58:30Z | awake, may become idle
+hpa | HorizontalPodAutoscaler "web" wants 5 replicas, and found 3 | no HPA to compare with
+wanted_by | queue asks for replicas meanwhile | no metric asks for replicas any more
+metrics.activity | queue: active | queue: activity no longer matters
 """
 
 
-@pytest.mark.parametrize(("name", "there", "back"), rows(CHANGES), ids=list(OTHERS))
-def test_each_has_its_sentence_when_it_begins_and_ends(name: str, there: str, back: str) -> None:
-    before = replace(HELD, decision=replace(HELD.decision, **FIRST_ONES.get(name, {})))
-    after = replace(HELD, decision=replace(HELD.decision, **OTHERS[name]))
+@pytest.mark.parametrize(("name", "there", "back"), rows(CHANGES))
+def test_each_change_has_a_sentence_when_it_begins_and_ends(
+    name: str, there: str, back: str
+) -> None:
+    before, after = PAIRS[name]
     assert there in differences(before, after)
     assert back in differences(after, before)
 
 
-def test_what_became_of_the_write() -> None:
+def test_the_outcome_of_the_write_is_a_difference() -> None:
     for write, sentence in zip(
         WRITES[1:],
         (
@@ -213,7 +212,7 @@ def test_what_became_of_the_write() -> None:
         assert differences(HELD, replace(HELD, write=write)) == (sentence,)
 
 
-def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
+def test_a_sync_after_a_scale_up_has_few_differences() -> None:
     """The count first, then the values; conditions last."""
     timeline = Timeline(spec(QUEUE), replicas=3).sync("0s", queue=30).sync("15s", queue=60)
     before = of_last(timeline, AcceptedWrite(SCALE))
@@ -225,24 +224,20 @@ def test_a_sync_after_a_scale_up_says_so_in_few_words() -> None:
     )
 
 
-def test_what_no_sentence_is_about_is_told_as_such() -> None:
+def test_a_change_without_its_own_sentence_has_a_general_one() -> None:
     """Nothing holds the count in either case."""
-    woken = replace(HELD.decision, stabilization=Stabilization(1, 3, READY))
-    plain = replace(HELD.decision, stabilization=Stabilization(3, 3, READY))
-    first, other = replace(HELD, decision=woken), replace(HELD, decision=plain)
-    assert differences(first, other) == (OTHERWISE,)
+    woken = with_fields(stabilization=Stabilization(1, 3, READY))
+    plain = with_fields(stabilization=Stabilization(3, 3, READY))
+    assert differences(woken, plain) == (OTHERWISE,)
 
 
-def test_whether_a_metric_is_active() -> None:
+def test_the_activity_of_a_metric_is_a_difference() -> None:
     for activity, sentence in (
-        (Activity.ACTIVE, "queue: active"),
         (Activity.INACTIVE, "queue: not active"),
         (Activity.UNKNOWN, "queue: activity unknown"),
     ):
-        other = replace(HELD.decision, metrics=(replace(FIRST, activity=activity), SECOND))
-        after = replace(HELD, decision=other)
+        after = with_fields(metrics=(replace(FIRST, activity=activity), SECOND))
         assert differences(HELD, after) == (sentence,)
-        assert differences(after, HELD) == ("queue: activity no longer matters",)
 
 
 def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:
@@ -266,9 +261,8 @@ def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:
     )
 
 
-def test_what_comes_from_outside_is_made_printable() -> None:
+def test_names_of_clients_are_made_printable() -> None:
     """A name of a field manager may hold anything."""
-    foreign = ForeignChange(2, 3, "\x1b[31mred\u202e")
-    after = replace(HELD, decision=replace(HELD.decision, foreign=foreign))
+    after = with_fields(foreign=ForeignChange(2, 3, "\x1b[31mred\u202e"))
     (sentence,) = differences(HELD, after)
     assert sentence.isprintable()

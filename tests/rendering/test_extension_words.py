@@ -17,7 +17,7 @@ from autoscaler.core.extensions import (
     Pause,
     Schedule,
 )
-from autoscaler.core.history import History, Recommendation
+from autoscaler.core.history import History
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -48,11 +48,11 @@ from tests.core.builders import (
     utilization,
 )
 from tests.core.timeline import Timeline
-from tests.rendering.test_words import lines_of
+from tests.rendering.test_words import QUEUE, lines_of, synced
 from tests.tables import rows
 from tests.worlds.record import synced as result
 
-QUEUE = external(average("10"))
+FEW = spec(QUEUE, maximum=20)
 NOTHING = float("nan")
 """Of the query of a bound."""
 
@@ -80,20 +80,7 @@ def target(
     replicas: int,
 ) -> Timeline:
     """Begin the timeline of a target of one queue, 10 messages each replica, 1 to 20 of them."""
-    return Timeline(of or spec(QUEUE, maximum=20), replicas=replicas, extensions=extensions)
-
-
-def decided(
-    observation: Observation,
-    of: HorizontalPodAutoscalerSpec | None = None,
-    extensions: Extensions = NO_EXTENSIONS,
-    recommendations: tuple[Recommendation, ...] = (),
-) -> SyncResult:
-    """Decide once at `BASE` from what was observed."""
-    of = of or spec(QUEUE, maximum=20)
-    history = History(recommendations=recommendations)
-    decision, _ = decide(of, Flags(), observation, history, BASE, extensions=extensions)
-    return SyncResult(Target("shop", of, (), extensions=extensions), decision)
+    return Timeline(of or FEW, replicas=replicas, extensions=extensions)
 
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "decisions.md").read_text()
@@ -262,8 +249,7 @@ def test_a_hold_without_an_answer_is_a_failure() -> None:
 def test_an_incomplete_reading_says_what_it_asks_for_in_place_of_the_fallback() -> None:
     """The words of the decision name the one that counts."""
     partly = Values((45_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
-    scale = Scale(9, 9, "app=web")
-    text = explain(decided(Observation(scale, pods(9), (partly,)), extensions=lower(4)))
+    text = explain(synced(FEW, 9, partly, extensions=lower(4)))
     told = "queue failed in 1 sync, its partial reading asks for at least 5"
     assert f"{told}: the reading is incomplete" in text
     assert f"{told}\n" in text, "the fallback and what it depends on are not named"
@@ -271,10 +257,10 @@ def test_an_incomplete_reading_says_what_it_asks_for_in_place_of_the_fallback() 
 
 def test_a_value_below_a_thousandth_is_told_where_it_wakes_a_target() -> None:
     """Its metric would else be active at 0, above 0."""
-    observation = Observation(Scale(0, 0, "app=web"), (), (Values((0,), total=0.0005),))
-    synced = decided(observation, extensions=replace(IDLE, activations=()))
-    assert "queue is active (0.0005, target 10 per replica)" in verdict(synced)
-    assert "active: 0.0005 is above the activation threshold 0" in explain(synced)
+    tiny = Values((0,), total=0.0005)
+    woken = synced(FEW, 0, tiny, extensions=replace(IDLE, activations=()))
+    assert "queue is active (0.0005, target 10 per replica)" in verdict(woken)
+    assert "active: 0.0005 is above the activation threshold 0" in explain(woken)
 
 
 def test_an_incomplete_answer_for_a_bound_is_told() -> None:
@@ -291,7 +277,9 @@ def test_a_mistaken_annotation_is_not_why_nothing_can_be_decided() -> None:
     """The cause is what failed."""
     scale = Scale(3, 3, "", annotations=(("autoscaler/paused", "scale-dwon"),))
     observation = Observation(scale, None, (PodSamples(samples(1, 2, 3)),))
-    assert "selector" in verdict(decided(observation, spec(cpu(utilization(50)))))
+    of = spec(cpu(utilization(50)))
+    decision, _ = decide(of, Flags(), observation, History(), BASE)
+    assert "selector" in verdict(SyncResult(Target("shop", of, ()), decision))
 
 
 EXPLAINED = rows(f"""
@@ -373,15 +361,12 @@ def test_the_queries_of_bounds_are_explained() -> None:
 
 def test_a_surge_is_explained() -> None:
     """25 pods run where the spec has 20, and each looks less busy for it."""
-    of = spec(cpu(utilization(50)), maximum=30)
-    observation = Observation(
-        Scale(20, 25, "app=web"), pods(25), (PodSamples(samples(*[375] * 25)),)
-    )
-    known = (Recommendation(0, BASE - 3600),)
-    synced = decided(observation, of, Extensions(ignore_surge=True), known)
+    of, reading = spec(cpu(utilization(50)), maximum=30), PodSamples(samples(*[375] * 25))
+    surge = Extensions(ignore_surge=True)
+    surging = synced(of, 20, reading, status=25, of_pods=pods(25), extensions=surge)
     assert (
         "asks for 20 (spec.replicas): more pods run than that, and their load is not low enough"
-        in explain(synced)
+        in explain(surging)
     )
 
 

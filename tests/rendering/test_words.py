@@ -10,6 +10,7 @@ from autoscaler.core.breaker import held_back
 from autoscaler.core.classification import State
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Stabilization
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import (
     Gap,
@@ -75,14 +76,16 @@ def synced(
     of_pods: Sequence[Pod] | None = None,
     earlier: tuple[Recommendation, ...] = (),
     status: int | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> SyncResult:
     """Decide once at `BASE`, and have the write taken."""
     scale = Scale(replicas, replicas if status is None else status, "app=web")
     listed = pods(replicas) if of_pods is None else tuple(of_pods)
     history = History(recommendations=earlier or (Recommendation(0, BASE - 3600),))
-    decision, _ = decide(of, Flags(), Observation(scale, listed, readings), history, BASE)
+    seen = Observation(scale, listed, readings)
+    decision, _ = decide(of, Flags(), seen, history, BASE, extensions=extensions)
     write = AcceptedWrite(scale) if decision.rescale else None
-    return SyncResult(Target("shop", of, ()), decision, write)
+    return SyncResult(Target("shop", of, (), extensions=extensions), decision, write)
 
 
 def unreadable() -> SyncResult:

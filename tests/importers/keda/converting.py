@@ -130,7 +130,7 @@ class Converted:
         (target,) = self.configuration["targets"]
         return dict(target)
 
-    def said(self, outcome: KeyOutcome) -> dict[str, str]:
+    def reasons(self, outcome: KeyOutcome) -> dict[str, str]:
         """Return the sentences of one outcome, by path, of all manifests."""
         return {
             path_of(entry.location): entry.why

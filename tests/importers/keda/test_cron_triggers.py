@@ -89,7 +89,7 @@ def test_what_differs_at_the_ends_of_a_window(behavior: str, count: int, sentenc
         f"advanced: {{horizontalPodAutoscalerConfig: {{behavior: {behavior}}}}}\n{prometheus()}"
         f"- {{type: cron, metadata: {{{cron}}}}}\n"
     )
-    different = converted(scaled_object(spec)).said(KeyOutcome.DIFFERENT)
+    different = converted(scaled_object(spec)).reasons(KeyOutcome.DIFFERENT)
     why = different.get("spec.triggers[1].metadata.desiredReplicas", "")
     assert (sentence in why) if sentence else not why
 

@@ -134,7 +134,7 @@ def test_an_example(name: str, tmp_path: Path) -> None:
     result = converted(scaled_object(spec))
     assert made(result) == expected
     assert list(made(result)) == [key for key in ORDER if key in expected]
-    assert result.said(KeyOutcome.REFUSED) == {}
+    assert result.reasons(KeyOutcome.REFUSED) == {}
     for query in result.configuration.get("queries", {}).values():
         assert query in (QUERY, RATIO, "vector(0)", "sum(orders_waiting)")
         assert query != "sum(orders_waiting)" or "answers something" in name
@@ -169,7 +169,7 @@ def test_a_formula_is_one_query(tmp_path: Path) -> None:
     assert first == yaml.safe_load(AVERAGE % ("orders", "averageValue: 2"))
     assert second["type"] == "Resource"
     assert "# the formula (one + two)/2" in result.text
-    assert result.said(KeyOutcome.REFUSED) == {}
+    assert result.reasons(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
     to_zero = converted(scaled_object(spec.replace("minReplicaCount: 1", "minReplicaCount: 0")))
     assert made(to_zero)["metrics"][0] == {**first, "activation": 1}
@@ -218,7 +218,7 @@ def test_a_way_to_sign_in(metadata: str, spec: str, server: str, kind: str, tmp_
     expected = yaml.safe_load(server)
     assert result.configuration["prometheus"] == {"url": "https://prometheus:9090", **expected}
     unread = "which is not read: write it in `prometheus` in place of"
-    refused = list(result.said(KeyOutcome.REFUSED).values())
+    refused = list(result.reasons(KeyOutcome.REFUSED).values())
     assert [unread in why for why in refused] == [True] * any(item in server for item in UNREAD)
     files = {secret.file for each in result.conversion.written for secret in each.draft.secrets}
     assert files == set(re.findall(r"secrets/[\w/]+", server))
