@@ -8,11 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from autoscaler.cli.json_schemas import INCLUDED, json_schema
-from autoscaler.config import LeaderElection, load
+from autoscaler.config import load
 from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.documents import read
-from autoscaler.config.settings import PrometheusServers, Record, WebSettings
-from autoscaler.core.spec import ExternalMetric, Flags
+from autoscaler.config.settings import PrometheusServers, Settings
+from autoscaler.core.spec import ExternalMetric
 from autoscaler.core.target import Query
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, target
 from tests.config.schemas import validator
@@ -68,18 +68,16 @@ def test_examples_say_whose_series_they_sum() -> None:
         assert re.search(r'\b(namespace|job)="', promql) or "namespace" in selected, promql
 
 
-def test_reference_says_the_defaults() -> None:
-    config = load(ROOT / "config" / "autoscaler.yaml")
-    assert config.flags == Flags()
-    assert config.sync_period == 15.0
-    assert config.prometheus == PrometheusServers(url=config.prometheus.url)
-    assert config.leader_election == LeaderElection()
-    assert str(config.listen) == "127.0.0.1:9191"
-    assert config.web == WebSettings()
-    assert config.state_directory == Path("/var/lib/autoscaler")
-    assert config.record == Record()
-    assert (config.events, config.per_target_metrics) == (True, True)
-    (found,) = config.targets
+def test_the_reference_has_the_defaults(tmp_path: Path) -> None:
+    """Each of its settings, and the behavior and the queries of its target."""
+    written = load(ROOT / "config" / "autoscaler.yaml")
+    text = target(f"behavior: {{}}\nmetrics:\n{EXTERNAL}")
+    bare = loaded(tmp_path, f"{text}scaleDownBreaker: {{}}\n")
+    for name in Settings.model_fields.keys() - {"prometheus"}:
+        assert getattr(written, name) == getattr(bare, name), name
+    assert written.prometheus == PrometheusServers(url=written.prometheus.url)
+    (found,) = written.targets
+    assert found.spec.behavior == bare.targets[0].spec.behavior
     by_type = {
         metric.type: query for metric, query in zip(found.spec.metrics, found.queries, strict=True)
     }
@@ -87,12 +85,6 @@ def test_reference_says_the_defaults() -> None:
     assert by_type["ContainerResource"] == DEFAULTS["memory"]
     pods = dataclasses.replace(by_type["Pods"], promql="", window=60.0, range_seconds=0.0)
     assert pods == Query("")
-
-
-def test_reference_behavior_is_the_default(tmp_path: Path) -> None:
-    (bare,) = loaded(tmp_path, target(f"behavior: {{}}\nmetrics:\n{EXTERNAL}")).targets
-    (spelt,) = load(ROOT / "config" / "autoscaler.yaml").targets
-    assert spelt.spec.behavior == bare.spec.behavior
 
 
 COMMENTED = re.compile(r"^( *)#(\w+:)", re.MULTILINE)
@@ -157,7 +149,7 @@ def test_whole_configurations_of_the_documentation_load(tmp_path: Path) -> None:
         assert all(path.exists() for path in config.sources.digests)
 
 
-def test_the_example_for_who_comes_from_keda(tmp_path: Path) -> None:
+def test_the_example_of_keda_equals_its_conversion(tmp_path: Path) -> None:
     """The ScaledObject of docs/guides/keda.md, converted, equals the target beside it."""
     text = (ROOT / "docs" / "guides" / "keda.md").read_text(encoding="utf-8")
     scaled_object, written = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)

@@ -84,17 +84,11 @@ SCALED_OBJECT = textwrap.dedent("""\
     """)
 
 
-def together(kind: str, *manifests: str) -> str:
-    if kind == "documents":
-        return "---\n".join(manifests)
-    return f"apiVersion: v1\nkind: List\nitems:\n{''.join(map(item, manifests))}"
-
-
 def item(manifest: str) -> str:
     return f"- {textwrap.indent(manifest, '  ')[2:]}"
 
 
-def test_manifests_with_no_line_between_them_are_told(tmp_path: Path) -> None:
+def test_manifests_without_a_separator_are_duplicate_keys(tmp_path: Path) -> None:
     """Of each key the first one was read, so that all others would be lost without a word."""
     first, second, *_, last = refused(tmp_path, V2 + SCALED_OBJECT)
     assert first.line == V2.count("\n") + 1
@@ -105,52 +99,48 @@ def test_manifests_with_no_line_between_them_are_told(tmp_path: Path) -> None:
     assert "this is a Kubernetes manifest (HorizontalPodAutoscaler)" in last.message
 
 
-@pytest.mark.parametrize("kind", ["documents", "list"])
-def test_manifests_as_the_file(tmp_path: Path, kind: str) -> None:
-    """One sentence says what they are and what converts them, however many there are."""
-    text = V2 if kind == "documents" else together(kind, V2, V1, DEPLOYMENT)
-    (problem,) = refused(tmp_path, text)
-    kinds = "HorizontalPodAutoscaler" + (", Deployment" if kind == "list" else "")
-    line = 1 if kind == "documents" else 4
-    assert str(problem) == (
-        f"{tmp_path}/autoscaler.yaml:{line}: this is a Kubernetes manifest ({kinds}), not a "
-        "configuration of autoscaler; `autoscaler import FILE` converts it"
-    )
-
-
-def test_documents_of_several_kinds(tmp_path: Path) -> None:
-    """Each sentence is told once, at the first document of its kind."""
-    problems = refused(tmp_path, together("documents", V2, SCALED_OBJECT, V1, DEPLOYMENT))
-    lines = [(problem.line, problem.message.split("(")[1].split(")")[0]) for problem in problems]
-    second, fourth = V2.count("\n") + 2, sum(x.count("\n") + 1 for x in (V2, SCALED_OBJECT, V1)) + 1
-    kinds = ("HorizontalPodAutoscaler", "ScaledObject", "Deployment")
-    assert lines == list(zip((1, second, fourth), kinds, strict=True))
-
-
-def test_manifests_among_the_targets(tmp_path: Path) -> None:
-    text = f"{PROMETHEUS}targets:\n{item(V2)}{item(SCALED_OBJECT)}"
-    problems = refused(tmp_path, text)
-    assert [problem.path for problem in problems] == ["targets[0]", "targets[1]"]
-    for problem in problems:
-        assert "not a target; `autoscaler import FILE` converts it" in problem.message
-
-
-UNUSUAL = [
-    (f"{PROMETHEUS}targets:\n{textwrap.indent(V2, '  ')}", "targets", 2),
-    (f"{PROMETHEUS}targets: []\n---\n{V2}", "", 4),
-    (V2[V2.index("spec:") :], "", 1),
+SHOP = f"{PROMETHEUS}targets:\n{item(V2)}{item(SCALED_OBJECT)}"
+SEVERAL = f"{V2}---\n{SCALED_OBJECT}---\n{V1}---\n{DEPLOYMENT}"
+LIST = f"apiVersion: v1\nkind: List\nitems:\n{item(V2)}{item(V1)}{item(DEPLOYMENT)}"
+HPA = "(HorizontalPodAutoscaler)"
+MANIFESTS = [
+    (V2, [(1, "", HPA)]),
+    (LIST, [(4, "", "(HorizontalPodAutoscaler, Deployment)")]),
+    # One problem for each kind, at its first document.
+    (
+        SEVERAL,
+        [
+            (1, "", HPA),
+            (V2.count("\n") + 2, "", "(ScaledObject)"),
+            (SEVERAL.count("\n") - 2, "", "(Deployment)"),
+        ],
+    ),
+    (SHOP, [(3, "targets[0]", HPA), (V2.count("\n") + 3, "targets[1]", "(ScaledObject)")]),
+    (f"{PROMETHEUS}targets:\n{textwrap.indent(V2, '  ')}", [(2, "targets", HPA)]),
+    (f"{PROMETHEUS}targets: []\n---\n{V2}", [(4, "", HPA)]),
+    (V2[V2.index("spec:") :], [(1, "", HPA)]),
 ]
 
 
-@pytest.mark.parametrize(("text", "path", "line"), UNUSUAL)
-def test_an_autoscaler_in_an_unusual_place(tmp_path: Path, text: str, path: str, line: int) -> None:
-    """As the targets, behind a configuration, or without its first lines it is recognized too."""
-    problems = refused(tmp_path, text)
-    (problem,) = (
-        problem for problem in problems if "this is a Kubernetes manifest" in problem.message
-    )
-    assert (problem.path, problem.line) == (path, line)
-    assert "(HorizontalPodAutoscaler)" in problem.message
+@pytest.mark.parametrize(("text", "expected"), MANIFESTS)
+def test_a_manifest_is_recognized_wherever_it_stands(
+    tmp_path: Path, text: str, expected: list[tuple[int, str, str]]
+) -> None:
+    """As the file, in a List, among or as the targets, behind a configuration, or as a bare spec.
+
+    One problem for each kind says what it is and what converts it.
+    """
+    problems = [
+        problem
+        for problem in refused(tmp_path, text)
+        if "this is a Kubernetes manifest" in problem.message
+    ]
+    assert [(problem.line, problem.path) for problem in problems] == [
+        (line, path) for line, path, _ in expected
+    ]
+    for problem, (*_, kinds) in zip(problems, expected, strict=True):
+        assert kinds in problem.message
+        assert "`autoscaler import FILE`" in problem.message or "Deployment" in kinds
 
 
 FOREIGN = [
@@ -164,7 +154,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("text", "sentence"), FOREIGN)
-def test_a_file_that_is_something_else(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_foreign_file_is_named(tmp_path: Path, text: str, sentence: str) -> None:
     """One sentence says what it is, be it the main file or an included one."""
     (problem,) = refused(tmp_path, text)
     assert sentence in problem.message
@@ -183,7 +173,7 @@ def test_a_misspelt_configuration_is_one(tmp_path: Path) -> None:
     ]
 
 
-def test_an_included_file_on_its_own(tmp_path: Path) -> None:
+def test_an_included_file_alone_is_refused(tmp_path: Path) -> None:
     """It is told that such a file is checked with the one that includes it, and nothing else."""
     targets = [{"namespace": "a", **yaml.safe_load(V2)["spec"]}]
     (problem,) = refused(tmp_path, yaml.safe_dump({"targets": targets}))

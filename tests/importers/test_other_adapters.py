@@ -27,6 +27,15 @@ def hpa(metric: object, annotations: dict[str, str]) -> str:
     return autoscaler(f"metrics: {json.dumps([metric])}", annotations=json.dumps(annotations))
 
 
+OBJECT = {
+    "type": "Object",
+    "object": {
+        "metric": {"name": "jobs"},
+        "describedObject": {"apiVersion": "v1", "kind": "Pod", "name": "dummy"},
+        "target": {"type": "AverageValue", "averageValue": "5"},
+    },
+}
+OF_OBJECT = "metric-config.object.jobs.prometheus"
 NAMED = {**TYPE, "query-name": "jobs"}
 OLD = "metric-config.external.prometheus-query.prometheus/jobs"
 
@@ -62,28 +71,13 @@ def test_the_server_of_an_annotation_is_asked(tmp_path: Path) -> None:
         "servers": {"thanos": {"url": "http://thanos.monitoring.svc"}},
     }
     assert ran.config.targets
-    wrong = server | {f"{OF}/prometheus-server": "thanos:9090"}
-    ran = imported(tmp_path, hpa(external(labels=TYPE), wrong))
-    (why,) = (left["why"] for left in ran.target["undecided"])
-    assert "http:// or https://" in why
 
 
 def test_an_object_metric_with_a_query_is_external(tmp_path: Path) -> None:
     """Its query gives one value, which is of no object."""
-    of = {"apiVersion": "v1", "kind": "Pod", "name": "dummy"}
-    target = {"type": "AverageValue", "averageValue": "5"}
-    metric = {
-        "type": "Object",
-        "object": {"metric": {"name": "jobs"}, "describedObject": of, "target": target},
-    }
-    before = "metric-config.object.jobs.prometheus"
-    ran = imported(tmp_path, hpa(metric, {f"{before}/query": f"scalar({QUERY})"}))
+    ran = imported(tmp_path, hpa(OBJECT, {f"{OF_OBJECT}/query": f"scalar({QUERY})"}))
     assert ran.code == 0
     assert ran.target["metrics"] == [external()]
-    per_replica = {f"{before}/query": QUERY, f"{before}/per-replica": "true"}
-    ran = imported(tmp_path, hpa(metric, per_replica))
-    (left,) = ran.target["undecided"]
-    assert "averageValue" in left["why"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +90,9 @@ def test_an_object_metric_with_a_query_is_external(tmp_path: Path) -> None:
         ("sum(jobs{n='${NS}'})", "refused", "${NS} is a placeholder"),
     ],
 )
-def test_doubtful_annotations_are_told(tmp_path: Path, promql: str, outcome: str, why: str) -> None:
+def test_a_doubtful_annotation_is_a_difference_or_refused(
+    tmp_path: Path, promql: str, outcome: str, why: str
+) -> None:
     ran = imported(tmp_path, hpa(external(), {f"{OF}/query": promql}))
     (sentence,) = ran.keys(outcome).values()
     assert why in sentence
@@ -117,15 +113,21 @@ TOOLS = [
         "annotation metric-config.external.jobs.zmon/key",
     ),
     (external(), {}, "k8s-cloudwatch-adapter (Amazon CloudWatch), by ExternalMetric jobs,"),
+    (
+        external(labels=TYPE),
+        {f"{OF}/query": QUERY, f"{OF}/prometheus-server": "thanos:9090"},
+        "http:// or https://",
+    ),
+    (OBJECT, {f"{OF_OBJECT}/query": QUERY, f"{OF_OBJECT}/per-replica": "true"}, "averageValue"),
 ]
 
 
-@pytest.mark.parametrize(("metric", "annotations", "tool"), TOOLS)
-def test_the_tool_that_serves_a_metric_is_named(
-    tmp_path: Path, metric: object, annotations: dict[str, str], tool: str
+@pytest.mark.parametrize(("metric", "annotations", "why"), TOOLS)
+def test_an_open_decision_names_the_tool_or_what_is_wrong(
+    tmp_path: Path, metric: object, annotations: dict[str, str], why: str
 ) -> None:
-    """In place of rules of prometheus-adapter, which it never had."""
+    """In place of rules of prometheus-adapter, which the tool never had."""
     ran = imported(tmp_path, hpa(metric, annotations), AWS)
     (left,) = ran.target["undecided"]
-    assert tool in left["why"]
+    assert why in left["why"]
     assert "prometheus-adapter has no" not in left["why"]
