@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from autoscaler.transport.network_errors import Kind
 from autoscaler.transport.retries import FailureKind
 from tests.adapters.prometheus.reading import (
     Observed,
@@ -14,12 +13,10 @@ from tests.adapters.prometheus.reading import (
     ask,
     failed,
     failure_of,
-    network_sentence,
     query,
     reading,
 )
 from tests.narrowing import assert_parts
-from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import (
     ORDERS,
     VECTOR,
@@ -32,65 +29,6 @@ from tests.worlds.prometheus.faults import (
 
 ZIPPED = {"Content-Encoding": "gzip"}
 INFO = "PromQL info: might not be a counter"
-LOGIN = "https://u:p@login.test/start?state=s3cret"
-UNREADABLE = answer(b"no gzip", headers=ZIPPED)
-OTHER, WRONG_QUERY = FailureKind.OTHER, FailureKind.WRONG_QUERY
-
-
-def redirect(location: str) -> Step:
-    return answer("", "302 Found", {"Location": location})
-
-
-FINAL: list[tuple[Step, int, FailureKind, list[str]]] = [
-    (
-        answer(error("bad_data", "1:5: parse error:\n x"), "400 Bad Request"),
-        *(400, WRONG_QUERY, ["(bad_data): 1:5: parse error: x"]),
-    ),
-    (
-        answer(error("internal", "head is gone"), "500 Internal Server Error"),
-        *(500, OTHER, ["{}", "500", "(internal): head is gone"]),
-    ),
-    (answer("none", "401 Unauthorized"), 401, OTHER, ["{}", "401 Unauthorized", ": none"]),
-    (
-        answer("<h1>404</h1> page not found", "404 Not Found"),
-        *(404, OTHER, ["{}", "/api/v1/query", "404 Not Found", ": 404 page not found"]),
-    ),
-    (redirect(LOGIN), 0, OTHER, ["{}", " https://login.test/start ", "302"]),
-    (redirect("/login?state=s3cret"), 0, OTHER, ["{}", " /login ", "302"]),
-    (redirect("/"), 0, OTHER, ["{}", " / ", "302"]),
-    (answer("", "302 Found"), 0, OTHER, ["{}", " nowhere ", "302"]),
-    (redirect("http://[bad"), 0, OTHER, ["{}", " nowhere ", "302"]),
-    (answer("", "204 No Content"), 204, OTHER, ["{}", "204 No Content"]),
-    (answer("<!DOCTYPE html>\n<p>Log in"), 0, OTHER, ["{}", ": <!DOCTYPE html> <p>Log in"]),
-    (answer(error("bad_data", "odd proxy")), 0, WRONG_QUERY, ["(bad_data): odd proxy"]),
-    (
-        answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})),
-        *(0, WRONG_QUERY, ["histogram_quantile", "histogram_sum", "histogram_count"]),
-    ),
-    (answer([]), 0, OTHER, ["{}", "JSON", "object"]),
-    (answer({"status": "success"}), 0, OTHER, ["{}", "data.resultType"]),
-    (
-        faults.speak(b"SSH-2.0-OpenSSH_9.2\r\n"),
-        *(0, OTHER, [network_sentence(Kind.NOT_HTTP, "{}")]),
-    ),
-    (UNREADABLE, 0, OTHER, [network_sentence(Kind.UNDECODABLE, "{}")]),
-]
-
-
-@pytest.mark.parametrize(("step", "status", "kind", "parts"), FINAL)
-def test_a_final_failure_is_asked_for_once(
-    step: Step, status: int, kind: FailureKind, parts: list[str]
-) -> None:
-    """The query is at fault where Prometheus says so, and not for a proxy or a login page."""
-    with ScriptedServer(step) as server:
-        failure = failure_of(server.url)
-        assert len(server.received) == 1
-    assert (failure.status, failure.kind) == (status, kind)
-    assert_parts(failure, *(part.format(f"Prometheus at {server.url}") for part in parts))
-    assert "s3cret" not in failure.message
-    assert "u:p" not in failure.message
-
-
 ELEMENTS: list[object] = [
     {"metric": {}, "value": [1.0]},
     {"metric": {}, "value": [1.0, "many"]},
@@ -122,7 +60,7 @@ def test_an_element_of_another_shape_fails_the_whole_answer(element: object, kin
     data = {"resultType": kind, "result": element if kind == "scalar" else [good, element]}
     with ScriptedServer(answer({"status": "success", "data": data})) as server:
         failure = failure_of(server.url)
-    assert (failure.transient, failure.kind) == (False, OTHER)
+    assert (failure.transient, failure.kind) == (False, FailureKind.OTHER)
     assert_parts(failure, server.url, f"{kind} of floats")
 
 
@@ -175,19 +113,6 @@ def test_a_vector_is_read_over_one_connection() -> None:
         for _ in range(5):
             assert query(reader) == ORDERS
         assert (len(server.received), server.connections) == (5, 1)
-
-
-def test_the_query_is_sent_in_the_body_only() -> None:
-    with ScriptedServer(answer()) as server:
-        given = {"dedup": ("true",), "match": ("a", "b")}
-        headers = {"X-Scope-OrgID": "shop"}
-        base = f"{server.url}/prom"
-        answered(ask(base, 'a{b="ü"} + 1', headers=headers, query_parameters=given))
-        (received,) = server.received
-    assert received.target == "/prom/api/v1/query?dedup=true&match=a&match=b"
-    assert received.body == b"query=a%7Bb%3D%22%C3%BC%22%7D+%2B+1"
-    assert received.headers["X-Scope-Orgid"] == "shop"
-    assert received.headers["Content-Type"] == "application/x-www-form-urlencoded"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Failures on the way: each is tried again, within the deadline."""
+"""Failures: each has its cause and is over by the deadline, and some are tried again."""
 
 import socket
 import threading
@@ -25,13 +25,57 @@ from tests.adapters.prometheus.reading import (
 )
 from tests.narrowing import assert_parts
 from tests.worlds.prometheus import faults
-from tests.worlds.prometheus.faults import ORDERS, ScriptedServer, Step, answer, error
+from tests.worlds.prometheus.faults import ORDERS, ScriptedServer, Step, answer, error, vector
 from tests.worlds.waiting import wait_until
 
 # A deadline is met if the call returns this much after it, on a machine that does other things.
 SLACK_SECONDS = 3.0
 HTML = "<html><head><title>502 Bad\nGateway</title></head><body>" + "<p>sorry</p>" * 999
-OTHER = FailureKind.OTHER
+OTHER, WRONG_QUERY = FailureKind.OTHER, FailureKind.WRONG_QUERY
+
+
+LOGIN = "https://u:p@login.test/start?state=s3cret"
+UNREADABLE = answer(b"no gzip", headers={"Content-Encoding": "gzip"})
+
+
+def redirect(location: str) -> Step:
+    return answer("", "302 Found", {"Location": location})
+
+
+FINAL: list[tuple[Step, int, FailureKind, list[str]]] = [
+    (
+        answer(error("bad_data", "1:5: parse error:\n x"), "400 Bad Request"),
+        *(400, WRONG_QUERY, ["(bad_data): 1:5: parse error: x"]),
+    ),
+    (
+        answer(error("internal", "head is gone"), "500 Internal Server Error"),
+        *(500, OTHER, ["{}", "500", "(internal): head is gone"]),
+    ),
+    (answer("none", "401 Unauthorized"), 401, OTHER, ["{}", "401 Unauthorized", ": none"]),
+    (
+        answer("<h1>404</h1> page not found", "404 Not Found"),
+        *(404, OTHER, ["{}", "/api/v1/query", "404 Not Found", ": 404 page not found"]),
+    ),
+    (redirect(LOGIN), 0, OTHER, ["{}", " https://login.test/start ", "302"]),
+    (redirect("/login?state=s3cret"), 0, OTHER, ["{}", " /login ", "302"]),
+    (redirect("/"), 0, OTHER, ["{}", " / ", "302"]),
+    (answer("", "302 Found"), 0, OTHER, ["{}", " nowhere ", "302"]),
+    (redirect("http://[bad"), 0, OTHER, ["{}", " nowhere ", "302"]),
+    (answer("", "204 No Content"), 204, OTHER, ["{}", "204 No Content"]),
+    (answer("<!DOCTYPE html>\n<p>Log in"), 0, OTHER, ["{}", ": <!DOCTYPE html> <p>Log in"]),
+    (answer(error("bad_data", "odd proxy")), 0, WRONG_QUERY, ["(bad_data): odd proxy"]),
+    (
+        answer(vector({"metric": {}, "histogram": [1.0, {"count": "1"}]})),
+        *(0, WRONG_QUERY, ["histogram_quantile", "histogram_sum", "histogram_count"]),
+    ),
+    (answer([]), 0, OTHER, ["{}", "JSON", "object"]),
+    (answer({"status": "success"}), 0, OTHER, ["{}", "data.resultType"]),
+    (
+        faults.speak(b"SSH-2.0-OpenSSH_9.2\r\n"),
+        *(0, OTHER, [network_sentence(Kind.NOT_HTTP, "{}")]),
+    ),
+    (UNREADABLE, 0, OTHER, [network_sentence(Kind.UNDECODABLE, "{}")]),
+]
 
 
 SLOW = network_sentence(Kind.TIMEOUT, "{}", within="within 0.3 s")
@@ -62,11 +106,17 @@ TRANSIENT: list[tuple[Step, int, FailureKind, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("step", "status", "kind", "parts"), TRANSIENT)
-def test_a_transient_failure_is_tried_again_until_the_deadline(
-    step: Step, status: int, kind: FailureKind, parts: list[str]
+@pytest.mark.parametrize(
+    ("is_transient", "step", "status", "kind", "parts"),
+    [*((True, *row) for row in TRANSIENT), *((False, *row) for row in FINAL)],
+)
+def test_only_a_transient_failure_is_tried_again(
+    is_transient: bool, step: Step, status: int, kind: FailureKind, parts: list[str]
 ) -> None:
-    """Its message is the same each time: without the number of tries and the time left."""
+    """The message is the same each time: without the number of tries and the time left.
+
+    A query is at fault where Prometheus says so, and not for a proxy or a login page.
+    """
     # Only a server that is too slow on purpose runs into the shorter time-out.
     timeout = 0.3 if parts == [SLOW] else 10.0
     messages: list[str] = []
@@ -75,11 +125,16 @@ def test_a_transient_failure_is_tried_again_until_the_deadline(
         observer = Observed([], messages)
         failure = failure_of(server.url, within=2.0, timeout=timeout, observer=observer)
         assert time.monotonic() - begin < 2.0 + SLACK_SECONDS
-        # A request may be read after it was given up.
-        wait_until("requests read", lambda: len(server.received) >= 2)
-    assert (failure.status, failure.kind, failure.transient) == (status, kind, True)
+        if is_transient:
+            # A request may be read after it was given up.
+            wait_until("requests read", lambda: len(server.received) >= 2)
+        else:
+            assert len(server.received) == 1
+    assert (failure.status, failure.kind, failure.transient) == (status, kind, is_transient)
     assert_parts(failure, *(part.format(f"Prometheus at {server.url}") for part in parts))
-    assert set(messages) == {failure.message}
+    assert set(messages) == ({failure.message} if is_transient else set())
+    assert "s3cret" not in failure.message
+    assert "u:p" not in failure.message
 
 
 def test_the_failure_before_each_retry_is_observed() -> None:

@@ -28,6 +28,9 @@ RANGE = RangeRequest(Grid(15_000, 5_000), 113_333_333, 113_333_337)
 MATRIX = {"status": "success", "data": {"resultType": "matrix", "result": []}}
 RBAC = "Forbidden (user=system:serviceaccount:shop:as, verb=create, resource=pods, subresource=)"
 
+OK, BUSY = answer(), answer("busy", "503 Service Unavailable")
+FORBIDDEN, NOT_ALLOWED = answer("no", "403 Forbidden"), answer("", "405 Method Not Allowed")
+
 
 def by_method(post: Step, get: Step) -> Step:
     return lambda peer: (post if peer.received.method == "POST" else get)(peer)
@@ -70,7 +73,7 @@ def test_the_method_that_works_is_remembered_for_each_server(status: str, refuse
 
 def test_a_range_query_finds_the_method_too() -> None:
     """The first query of a command may be one of a range."""
-    step = by_method(answer("", "405 Method Not Allowed"), vector_or_matrix)
+    step = by_method(NOT_ALLOWED, vector_or_matrix)
     with ScriptedServer(step) as server, reading(server.url) as reader:
         for _ in range(2):
             assert_range(reader)
@@ -81,30 +84,30 @@ def test_a_range_query_finds_the_method_too() -> None:
     }
 
 
-def test_a_get_has_the_query_and_the_parameters_of_the_settings_in_its_url() -> None:
-    step = by_method(answer("", "405 Method Not Allowed"), answer())
+def test_a_query_is_sent_with_the_parameters_and_headers_of_the_settings() -> None:
+    """In the body of a POST, or in the URL of a GET."""
     promql = 'sum(rate(x{a="ü&b=c"}[5m])) + 1'
-    with ScriptedServer(step) as server:
-        own = {"dedup": ("true",), "tenant": ("a", "b")}
-        answered(ask(server.url, promql, query_parameters=own))
+    given = {"dedup": ("true",), "match": ("a", "b")}
+    headers = {"X-Scope-OrgID": "shop"}
+    with ScriptedServer(by_method(NOT_ALLOWED, OK)) as server:
+        base = f"{server.url}/prom"
+        answered(ask(base, promql, headers=headers, query_parameters=given))
     post, get = server.received
-    assert parameters(post.target) == {"dedup": ["true"], "tenant": ["a", "b"]}
-    assert parameters(get.target) == {"query": [promql], **parameters(post.target)}
+    assert post.target == "/prom/api/v1/query?dedup=true&match=a&match=b"
+    assert post.headers["Content-Type"] == "application/x-www-form-urlencoded"
     assert parse_qs(post.body.decode()) == {"query": [promql]}
+    assert parameters(get.target) == {"query": [promql], **parameters(post.target)}
     assert get.body == b""
+    assert post.headers["X-Scope-Orgid"] == get.headers["X-Scope-Orgid"] == "shop"
 
 
 def test_a_get_is_signed_as_a_post_is(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET)
-    with ScriptedServer(by_method(answer("", "403 Forbidden"), answer())) as server:
+    with ScriptedServer(by_method(FORBIDDEN, OK)) as server:
         answered(ask(server.url, "sum(a) + 1", sign_in=with_names(KEYED, tmp_path / "key")))
     for received in server.received:
         assert_signed(received)
     assert [received.method for received in server.received] == ["POST", "GET"]
-
-
-OK, BUSY = answer(), answer("busy", "503 Service Unavailable")
-FORBIDDEN, NOT_ALLOWED = answer("no", "403 Forbidden"), answer("", "405 Method Not Allowed")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ def test_without_time_for_the_other_method_the_first_refusal_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A request that was never sent says nothing about the server."""
-    with ScriptedServer(answer("no", "403 Forbidden")) as server, reading(server.url) as reader:
+    with ScriptedServer(FORBIDDEN) as server, reading(server.url) as reader:
         instant: Callable[..., RequestFailure] = reader._request
 
         def once(exchange: Callable[[float], object], deadline: float) -> object:

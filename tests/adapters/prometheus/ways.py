@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from html import escape
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -31,16 +32,18 @@ from tests.worlds.prometheus.token_endpoints import (
 SECRETS = FIRST, ROTATED = "s3cret&of/the client", "rotated"
 READ = "https://www.googleapis.com/auth/monitoring.read"
 ROLE = "arn:aws:iam::123456789012:role/metrics"
-OF_AZURE, OTHER_CLIENT = (
-    "https://prometheus.monitor.azure.com",
-    "11111111-2222-3333-4444-555555555555",
-)
+OF_AZURE = "https://prometheus.monitor.azure.com"
+OTHER_CLIENT = "11111111-2222-3333-4444-555555555555"
 JSON, XML = {"Content-Type": "application/json"}, {"Content-Type": "text/xml"}
 _GOOGLE = {"Metadata-Flavor": "Google"}
-_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-PRIVATE_KEY = _KEY.private_bytes(
-    serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-).decode()
+
+
+@cache
+def private_key() -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
 
 
 class Endpoint:
@@ -75,17 +78,16 @@ def token_of(number: int) -> str:
     return f"eyJ0-token-{number}-of-the-endpoint"
 
 
-def _expiry(seconds: float) -> str:
-    return datetime.fromtimestamp(clock.wall() + seconds, UTC).isoformat()
-
-
-def _role_answer(number: int, seconds: float) -> Step:
-    keys = {
+def _keys_of_amazon(number: int, seconds: float, token: str) -> dict[str, str]:
+    return {
         "AccessKeyId": f"ASIA{number}",
         "SecretAccessKey": f"role-secret-{number}",
-        "SessionToken": f"session+token/{number}==",
-        "Expiration": _expiry(seconds),
+        token: f"session+token/{number}==",
+        "Expiration": datetime.fromtimestamp(clock.wall() + seconds, UTC).isoformat(),
     }
+
+
+def _role_answer(keys: Mapping[str, str]) -> Step:
     credentials = "".join(f"<{name}>{value}</{name}>" for name, value in keys.items())
     return answer(
         "<AssumeRoleResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleResult>"
@@ -114,7 +116,7 @@ class Way:
             "type": "service_account",
             "project_id": "shop",
             "private_key_id": "1",
-            "private_key": PRIVATE_KEY,
+            "private_key": private_key(),
             "client_email": f"{secret}@shop",
             "token_uri": self.url,
         }
@@ -123,18 +125,12 @@ class Way:
     def gives(self, number: int, seconds: float = 3600) -> Step:
         """Return an answer with credentials that are valid for so long."""
         if self.name == "role":
-            return _role_answer(number, seconds)
+            return _role_answer(_keys_of_amazon(number, seconds, "SessionToken"))
         if self.name == "container":
-            secrets = {
-                "SecretAccessKey": f"role-secret-{number}",
-                "Token": f"session+token/{number}==",
-            }
-            keys = {"AccessKeyId": f"ASIA{number}", "Expiration": _expiry(seconds)}
-            return answer(keys | secrets)
-        until = str(int(clock.wall() + seconds))
-        more = (
-            {"expires_on": until, "resource": OF_AZURE} if self.name.startswith("machine") else {}
-        )
+            return answer(_keys_of_amazon(number, seconds, "Token"))
+        more = {}
+        if self.name.startswith("machine"):
+            more = {"expires_on": str(int(clock.wall() + seconds)), "resource": OF_AZURE}
         return token_answer(token_of(number), int(seconds), **more)
 
     def denies(self, words: str) -> Step:

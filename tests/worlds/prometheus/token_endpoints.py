@@ -1,4 +1,4 @@
-"""Stand-ins of token endpoints, and a Prometheus that wants a token."""
+"""Stand-ins of token endpoints."""
 
 import base64
 import json
@@ -6,7 +6,7 @@ import ssl
 from urllib.parse import parse_qs
 
 from tests.worlds.certificates import KeyPair
-from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
+from tests.worlds.prometheus.faults import Received, ScriptedServer, Step, answer
 
 
 def token_answer(token: str, seconds: float = 3600, **more: object) -> Step:
@@ -24,19 +24,6 @@ def denied(error: str, description: str = "", status: str = "401 Unauthorized") 
         status,
         {"Content-Type": "application/json"},
     )
-
-
-def only_with(*tokens: str) -> Step:
-    """Answer queries that bring one of the tokens; refuse others, and repeat what they brought."""
-
-    def step(peer: Peer) -> None:
-        given = peer.received.headers.get("Authorization", "")
-        if given in [f"Bearer {token}" for token in tokens]:
-            answer()(peer)
-        else:
-            answer(f"unknown token: {given}", "401 Unauthorized")(peer)
-
-    return step
 
 
 def form(received: Received) -> dict[str, str]:
