@@ -40,7 +40,7 @@ KINDS = [Deadline(1, threading.Event()), RequestDeadline(1, name="request")]
 
 
 @pytest.mark.parametrize("deadline", KINDS, ids=lambda kind: type(kind).__name__)
-def test_what_the_work_returns_or_raises_is_the_callers(
+def test_the_caller_gets_the_result_or_the_error_of_the_work(
     deadline: Deadline | RequestDeadline,
 ) -> None:
     assert deadline.run(10, lambda: 42) == 42
@@ -54,7 +54,7 @@ def test_what_the_work_returns_or_raises_is_the_callers(
         assert caught.value is error
 
 
-def test_work_that_does_not_end_keeps_the_caller_no_longer() -> None:
+def test_the_caller_does_not_wait_for_endless_work() -> None:
     deadline = Deadline(2, threading.Event())
     release = threading.Event()
     before = threading.enumerate()
@@ -91,16 +91,16 @@ def test_a_stop_ends_the_wait(*, busy: bool) -> None:
 
 
 class _Body(bytearray):
-    """What the frames of some work hold of an answer."""
+    """The part of an answer that frames refer to."""
 
 
-def test_work_that_fails_leaves_nothing_to_the_garbage_collector() -> None:
+def test_the_memory_of_failed_work_is_freed_at_once() -> None:
     """With collections made rare, what was read of a refused answer is freed at once."""
-    kept: list[weakref.ref[_Body]] = []
+    bodies: list[weakref.ref[_Body]] = []
 
     def refuse() -> None:
         chunks = _Body(1 << 20)
-        kept.append(weakref.ref(chunks))
+        bodies.append(weakref.ref(chunks))
         raise ValueError(f"{len(chunks)} bytes are too many")
 
     gc.collect()
@@ -109,7 +109,7 @@ def test_work_that_fails_leaves_nothing_to_the_garbage_collector() -> None:
         with pytest.raises(ValueError, match="too many"):
             Deadline(1, threading.Event()).run(10, refuse)
         # The thread that carried the work out may have to end first.
-        wait_until("the answer is freed", lambda: all(number() is None for number in kept))
+        wait_until("answer freed", lambda: all(body() is None for body in bodies))
     finally:
         gc.enable()
 
@@ -159,7 +159,7 @@ def test_a_request_that_ends_sooner_is_cut_before_one_that_began_earlier() -> No
     other.join()
 
 
-def test_a_connection_that_comes_too_late_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_after_the_deadline_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = threading.Event()
     ours, theirs = socketpair()
 

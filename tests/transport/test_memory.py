@@ -33,7 +33,7 @@ def at_once(budget: Budget, size: int) -> bool:
     return room is not None
 
 
-def test_room_is_given_back_once() -> None:
+def test_memory_is_returned_once() -> None:
     budget = Budget(10)
     room = known(budget.reserve(7, clock.monotonic()))
     assert not at_once(budget, 4)
@@ -44,7 +44,7 @@ def test_room_is_given_back_once() -> None:
     assert not at_once(budget, 11)
 
 
-def test_large_ones_leave_room_for_small_ones() -> None:
+def test_large_answers_leave_memory_for_small_ones() -> None:
     budget = Budget(10, small=1, kept_for_small=4)
     assert budget.most == 6
     large = budget.reserve(6, clock.monotonic())
@@ -53,7 +53,7 @@ def test_large_ones_leave_room_for_small_ones() -> None:
     assert at_once(budget, 1)
 
 
-def test_who_waits_gets_what_is_freed() -> None:
+def test_a_waiting_reservation_gets_freed_memory() -> None:
     budget = Budget(10)
     room = known(budget.reserve(10, clock.monotonic()))
     timer = threading.Timer(0.1, room.shrink)
@@ -62,8 +62,8 @@ def test_who_waits_gets_what_is_freed() -> None:
     timer.join()
 
 
-def test_room_lasts_as_long_as_what_it_is_for() -> None:
-    """An answer that is dropped frees its room, without a garbage collection."""
+def test_memory_is_reserved_as_long_as_the_result_lives() -> None:
+    """An answer that is dropped frees its memory, without a garbage collection."""
 
     class Kept:
         pass
@@ -78,12 +78,12 @@ def test_room_lasts_as_long_as_what_it_is_for() -> None:
     try:
         assert not at_once(memory.parsed, size)
         del kept
-        wait_until("the room is free", lambda: at_once(memory.parsed, size))
+        wait_until("memory freed", lambda: at_once(memory.parsed, size))
     finally:
         gc.enable()
 
 
-def test_an_answer_that_is_too_large_keeps_no_room() -> None:
+def test_a_refused_answer_reserves_no_memory() -> None:
     """Nor does it refer to itself, which only a garbage collection would end."""
     most = MIB
     memory = AnswerMemory(most, parsed=1, at_once=1)
@@ -119,17 +119,17 @@ BODIES = {
 
 
 @pytest.mark.parametrize("what", BODIES)
-def test_the_memory_of_a_document_is_known_before(what: str) -> None:
-    """What parsing takes, the text included, is no more than was said, whatever the shape."""
+def test_parsing_takes_no_more_memory_than_estimated(what: str) -> None:
+    """The text included, whatever the shape of the document."""
     body = BODIES[what].encode()
-    said = memory_of(body)
+    estimate = memory_of(body)
     tracemalloc.start()
     try:
-        document = parse(body, said)
+        document = parse(body, estimate)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert document
-    assert peak <= said * 1.05
+    assert peak <= estimate * 1.05
     with pytest.raises(DocumentTooLargeError):
-        parse(body, said - 1)
+        parse(body, estimate - 1)

@@ -36,7 +36,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "percent": lambda secret: quote(secret, safe=""),
     "percent but slashes": quote,
-    "percent in lower case": _lower,
+    "percent-lower": _lower,
     "form": quote_plus,
     "HTML": html.escape,
     "HTML of Go": lambda secret: secret.translate(_GO),
@@ -69,7 +69,7 @@ def test_every_form_is_hidden(form: str, secret: str) -> None:
         assert len(after[:-5]) <= 4
 
 
-def test_a_token_that_was_just_replaced_is_still_hidden() -> None:
+def test_a_replaced_token_is_still_hidden() -> None:
     """An answer may repeat the one before, but not everything is remembered for ever."""
     redactor = Redactor(("fixed-secret",))
     for number in range(3):
@@ -79,7 +79,7 @@ def test_a_token_that_was_just_replaced_is_still_hidden() -> None:
     )
 
 
-def test_what_is_shown_is_cut_after_it_is_hidden() -> None:
+def test_a_text_is_redacted_before_it_is_cut() -> None:
     """The first half of a token does not remain at the end of a long text; it is one line."""
     redactor = Redactor()
     redactor.remember(f"Bearer {TOKEN}")
@@ -88,7 +88,7 @@ def test_what_is_shown_is_cut_after_it_is_hidden() -> None:
     assert redactor.line("a\x1b[2J\u202e\r\nb", 100) == "a\\x1b[2J\\u202e b"
 
 
-def test_data_keeps_what_a_workload_may_be_called() -> None:
+def test_data_keeps_short_secrets_that_may_be_names() -> None:
     """A short password is not replaced in data, where it may be a name; a token is."""
     redactor = Redactor(("tenant-of-the-shop",))
     redactor.remember("Basic " + base64.b64encode(b"me:web").decode())
@@ -98,7 +98,7 @@ def test_data_keeps_what_a_workload_may_be_called() -> None:
     assert redactor.error_body(b"web, tenant-of-the-shop") == b"<hidden>, <hidden>"
 
 
-def test_what_is_secret_in_a_header() -> None:
+def test_credentials_are_found_in_a_header() -> None:
     """The token without its scheme; of a pair the password, too, unless there is none."""
     pair = base64.b64encode(b"me:pass").decode()
     assert credentials_of("Bearer abc") == ("abc",)
@@ -110,16 +110,16 @@ def test_what_is_secret_in_a_header() -> None:
 
 
 WRAPPED: dict[str, Callable[[str], str]] = {
-    "cut at the end": lambda secret: secret[:14],
-    "cut at the beginning": lambda secret: secret[-14:],
-    "from the middle": lambda secret: secret[3:17],
+    "cut-at-end": lambda secret: secret[:14],
+    "cut-at-beginning": lambda secret: secret[-14:],
+    "from-the-middle": lambda secret: secret[3:17],
     "wrapped": lambda secret: f"{secret[:7]}\n{secret[7:14]}\r\n\t{secret[14:]}",
-    "a blank between all": " ".join,
-    "unseen between all": "\u200b\x00".join,
-    "escaped line breaks": r"\n".join,
-    "as it is told": lambda secret: r"\x1b\u202e ".join([secret[:6], secret[6:]]),
-    "its base64 cut": lambda secret: _base64(secret)[:16],
-    "its base64 wrapped": lambda secret: "\n".join(re.findall(".{1,5}", _base64(secret))),
+    "blanks-between": " ".join,
+    "unseen-between": "\u200b\x00".join,
+    "escaped-breaks": r"\n".join,
+    "escaped-controls": lambda secret: r"\x1b\u202e ".join([secret[:6], secret[6:]]),
+    "base64-cut": lambda secret: _base64(secret)[:16],
+    "base64-wrapped": lambda secret: "\n".join(re.findall(".{1,5}", _base64(secret))),
 }
 
 
@@ -137,13 +137,13 @@ def test_a_piece_is_hidden(how: str, secret: str) -> None:
         assert _base64(secret)[at : at + 6] not in left
 
 
-def test_less_than_twelve_characters_and_the_name_before_a_password_stay() -> None:
+def test_short_pieces_and_user_names_are_shown() -> None:
     """They are words: who is refused is told so by the name."""
     redactor = Redactor()
     pair = base64.b64encode(b"prometheus-reader:correct-horse").decode()
     redactor.remember(f"Basic {pair}")
-    said = "prometheus-reader: a correct-hor of prometheus-reader"
-    assert redactor.line(said, 500) == said
+    text = "prometheus-reader: a correct-hor of prometheus-reader"
+    assert redactor.line(text, 500) == text
     assert redactor.line("a correct-horse", 500) == "a <hidden>"
     assert redactor.line("a prometheus-reader:correct-horse", 500) == "a <hidden>"
 
@@ -167,20 +167,20 @@ def test_pieces_are_found_in_linear_time() -> None:
     assert time.thread_time() - begun < 1
 
 
-def test_every_header_that_holds_a_secret_has_memory_of_its_own() -> None:
+def test_each_header_has_its_own_remembered_secrets() -> None:
     """Many tokens do not make a key forgotten; one for a single request hides the key as well."""
     redactor = Redactor(["fixed-secret"])
     redactor.remember("a secret key", header="X-Key")
     redactor.remember("Bearer own-token", header="X-Auth")
     for number in range(5):
         redactor.remember(f"Bearer token-{number}")
-    told = "a secret key, own-token, token-4, token-1, fixed-secret, signature; a key is a key"
-    hidden = "<hidden>, <hidden>, <hidden>, token-1, <hidden>, <hidden>; a key is a key"
-    assert redactor.also("signature").line(told, 200) == hidden
-    assert redactor.line(told, 200) == hidden.replace("<hidden>; a", "signature; a")
+    text = "a secret key, own-token, token-4, token-1, fixed-secret, signature; a key"
+    hidden = "<hidden>, <hidden>, <hidden>, token-1, <hidden>, <hidden>; a key"
+    assert redactor.also("signature").line(text, 200) == hidden
+    assert redactor.line(text, 200) == hidden.replace("<hidden>; a", "signature; a")
 
 
-def test_one_for_a_single_request_hides_the_pieces_of_all() -> None:
+def test_a_redactor_for_a_single_request_hides_all_secrets() -> None:
     """Of what was remembered, before and after, of what is fixed, and of its own secrets."""
     secrets = ["remembered+token/of-hour", "fixed/secret of-a+client", "signature-of-the/request"]
     redactor = Redactor(secrets[1:2])

@@ -20,10 +20,8 @@ def _retrier(stop: threading.Event | None = None, **settings: bool) -> Retrier[R
     return Retrier(RequestFailure("stopping"), stop or threading.Event(), **settings)  # type: ignore[arg-type] # checked at run time
 
 
-def test_a_last_try_without_time_does_not_hide_the_reason_before_it() -> None:
-    cut = RequestFailure(
-        "no answer in time", transient=True, retry_after=0.01, kind=FailureKind.CUT_SHORT
-    )
+def test_a_last_try_without_time_keeps_the_reason_before_it() -> None:
+    cut = RequestFailure("cut short", transient=True, retry_after=0.01, kind=FailureKind.CUT_SHORT)
     outcomes = [BUSY, cut, cut, cut, cut]
     assert _retrier().call(lambda: outcomes.pop(0), clock.monotonic() + 20) == BUSY
     assert outcomes == []
@@ -31,9 +29,7 @@ def test_a_last_try_without_time_does_not_hide_the_reason_before_it() -> None:
 
 
 @pytest.mark.parametrize(("absent_seconds", "tries"), [(0.3, (3, 5)), (None, (7, 99))])
-def test_a_server_that_is_not_there_is_given_up(
-    absent_seconds: float | None, tries: tuple[int, int]
-) -> None:
+def test_an_absent_server_is_given_up(absent_seconds: float | None, tries: tuple[int, int]) -> None:
     """After its time, over all calls; without one it is tried for as long as there is time."""
     away = RequestFailure("refused", transient=True, kind=FailureKind.ABSENT, retry_after=0.1)
     made = []
@@ -58,7 +54,7 @@ def test_a_server_that_is_not_there_is_given_up(
         assert retrier.call(lambda: outcomes.pop(0), clock.monotonic() + 1).message == "no"
 
 
-def test_after_a_stop_nothing_is_tried() -> None:
+def test_nothing_is_tried_after_a_stop() -> None:
     stop = threading.Event()
 
     def fail_and_stop() -> RequestFailure:
@@ -71,7 +67,7 @@ def test_after_a_stop_nothing_is_tried() -> None:
 
 
 @pytest.mark.parametrize("holds_all", [False, True])
-def test_a_429_holds_requests_back_where_it_is_meant_for_all(*, holds_all: bool) -> None:
+def test_a_429_holds_all_requests_back_where_configured(*, holds_all: bool) -> None:
     retrier = _retrier(holds_all=holds_all)
     retrier.hold_back(RequestFailure("away", status=503, retry_after=20.0))
     assert not retrier.is_held

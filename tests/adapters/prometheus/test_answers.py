@@ -79,19 +79,11 @@ def test_a_request_that_cannot_be_sent_is_not_quoted(changes: dict[str, object])
     assert "s3cret-value" not in message
 
 
-@pytest.mark.parametrize("encoding", ["deflate", "br", "gzip, gzip"])
-def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
-    """Only gzip is, which is what Prometheus speaks."""
-    with ScriptedServer(answer(headers={"Content-Encoding": encoding})) as server:
-        failure = failure_of(server.url)
-        assert server.received[0].headers["Accept-Encoding"] == "gzip"
-    assert_parts(failure, server.url, f" {encoding},")
-
-
 def test_a_compressed_answer_is_read() -> None:
     zipped = answer(gzip.compress(json.dumps(VECTOR).encode()), headers=ZIPPED)
     with ScriptedServer(zipped) as server:
         assert ask(server.url, "x") == ORDERS
+        assert server.received[0].headers["Accept-Encoding"] == "gzip"
 
 
 @pytest.mark.parametrize(

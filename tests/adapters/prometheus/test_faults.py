@@ -75,6 +75,11 @@ FINAL: list[tuple[Step, int, FailureKind, list[str]]] = [
         *(0, OTHER, [network_sentence(Kind.NOT_HTTP, "{}")]),
     ),
     (UNREADABLE, 0, OTHER, [network_sentence(Kind.UNDECODABLE, "{}")]),
+    # Only gzip was asked for.
+    *(
+        (answer(headers={"Content-Encoding": encoding}), 0, OTHER, ["{}", f" {encoding},"])
+        for encoding in ("deflate", "br", "gzip, gzip")
+    ),
 ]
 
 

@@ -177,11 +177,3 @@ def test_without_time_for_the_other_method_the_first_refusal_is_reported(
         monkeypatch.setattr(reader, "_request", once)
         assert_parts(failed(query(reader)), "403", ": no", "(to POST; to GET: ")
     assert len(server.received) == 1
-
-
-@pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "404 Not Found"])
-def test_other_refusals_are_not_asked_again(status: str) -> None:
-    """They are not about the method."""
-    with ScriptedServer(answer("no", status)) as server:
-        assert "GET" not in failed(ask(server.url, "x"))
-    assert len(server.received) == 1

@@ -93,9 +93,9 @@ def test_credentials_are_fetched_once_and_sign_each_query(
             answered(query(reader))
     assert [way.number_of(received) for received in server.received] == [1] * 5
     (request,) = way.endpoint.requests
-    asked = way.asked(request)
-    assert asked == {**asked, **fields}
-    assert ("client_id" in asked) is ("client_id" in fields)
+    sent = way.fields_of(request)
+    assert sent == {**sent, **fields}
+    assert ("client_id" in sent) is ("client_id" in fields)
 
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
@@ -110,7 +110,7 @@ def test_refused_credentials_are_fetched_again_with_the_rotated_secret(way: Way)
         way.write(ROTATED)
         assert_parts(failed(query(reader)), server.url, "40", "is not accepted")
         soon(lambda: isinstance(query(reader), QueryResult))
-    fields = way.asked(way.endpoint.requests[-1])
+    fields = way.fields_of(way.endpoint.requests[-1])
     rotated: dict[str, tuple[str, object]] = {
         "oauth2": ("pair", f"the+client:{ROTATED}"),
         "google": ("iss", f"{ROTATED}@shop"),

@@ -166,7 +166,7 @@ class Way:
 
         return step
 
-    def asked(self, received: Received) -> Mapping[str, object]:
+    def fields_of(self, received: Received) -> Mapping[str, object]:
         """Return what credentials are asked for with: by the target, a form, headers or claims."""
         target = urlsplit(received.target)
         fields: dict[str, object] = {**form(received), **dict(parse_qsl(target.query))}
