@@ -119,19 +119,14 @@ def test_a_daemon_on_all_addresses_is_asked_on_loopback(config: Config, host: st
         assert_parts(line_of(found, config, keys), f"http://{address}")
 
 
-def test_the_line_says_that_a_daemon_does_not_lead(config: Config) -> None:
-    """Its histories are as good as those of the leader."""
-    with daemon({KEYS[0]: nth(2)}, leads=False) as address:
+def test_histories_of_a_follower_are_used_shifted_to_our_clock(config: Config) -> None:
+    """The line says that it does not lead; its clock is an hour behind."""
+    with daemon({KEYS[0]: nth(2)}, ahead=-3600.0, leads=False) as address:
         found = remembered(config, Daemon(f"http://{address}"))
+    moved = found.histories[KEYS[0]].last_scale_time
+    assert moved == pytest.approx(shifted(nth(2), 3600.0).last_scale_time, abs=5)
     assert "not lead" in found.after
     assert line_of(found, config, KEYS[:1]).endswith(found.after)
-
-
-def test_histories_are_shifted_to_our_clock(config: Config) -> None:
-    """The daemon's is an hour behind."""
-    with daemon({KEYS[0]: nth(2)}, ahead=-3600.0) as address:
-        moved = remembered(config, Daemon(f"http://{address}")).histories[KEYS[0]]
-    assert moved.last_scale_time == pytest.approx(shifted(nth(2), 3600.0).last_scale_time, abs=5)
 
 
 def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: Path) -> None:

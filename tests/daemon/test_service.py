@@ -13,20 +13,14 @@ from typing import Any, Self, TypeVar
 import pytest
 from structlog.testing import capture_logs
 
-from autoscaler import clock
-from autoscaler.cli.releasing import release
 from autoscaler.config import load
-from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.observation import ReadFailure
 from autoscaler.core.target import Target
 from autoscaler.daemon import service
 from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Signals
 from autoscaler.kubernetes.election import ClusterLeader
-from autoscaler.persistence.store import Resumption, read_saved, releases
-from autoscaler.persistence.store.rows import this_boot
-from autoscaler.sync.ports import BreakerChange, BreakerNews
-from tests.adapters.store.opening import Sayings, Time, running
+from autoscaler.persistence.store import releases
 from tests.config.documents import loaded, top
 from tests.daemon.test_turn import at_work
 from tests.narrowing import assert_parts, instance
@@ -162,45 +156,6 @@ def test_a_standby_that_is_stopped_takes_nothing_over(tmp_path: Path) -> None:
     (line,) = lines
     assert (line["event"], line["log_level"]) == ("state", "warning")
     assert_parts(line["message"], str(os.getpid()), str(tmp_path / "state"))
-
-
-def holds(state: Path) -> bool:
-    """Return whether the state directory still says that a breaker has tripped."""
-    saved = read_saved(state)
-    assert isinstance(saved, Resumption)
-    return any(breaker.trip is not None for breaker in saved.breakers.values())
-
-
-def test_a_release_ends_a_hold_that_is_older_than_the_daemon(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """By its state directory, within seconds; afterwards nothing is held."""
-    state, changes = tmp_path / "state", list[BreakerChange]()
-    state.mkdir()
-    now = clock.wall()
-    with running(state, Sayings(), Time(now, clock.steady(), this_boot())) as (store, _):
-        store.keep_breakers({"": BreakerState(Trip(now, now + 600, 380, 500, "up"))})
-    more = {"stateDirectory": str(state), "scaleDownBreaker": {"minTargets": 1}}
-    with Daemon(tmp_path, targets=[TARGET], **more) as daemon:
-        loop = daemon.loop()
-        changed = loop.telemetry.announcements.breaker_changed
-
-        def listen(news: BreakerNews) -> None:
-            changes.append(news.change)
-            changed(news)
-
-        loop.telemetry.announcements.breaker_changed = listen  # type: ignore[method-assign]
-
-        def released() -> int:
-            first = release("default", daemon.file)
-            wait_until("it is kept", lambda: not holds(state))
-            return first + release(None, daemon.file)
-
-        code = daemon.beside(released)
-        loop.run()
-        assert code.result() == 0
-        assert changes == [BreakerChange.RESUMED, BreakerChange.RELEASED]
-    assert_parts(capsys.readouterr().out, "380 of 500")
 
 
 def test_a_state_directory_that_hangs_stops_no_signal_and_no_watchdog(

@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from autoscaler.persistence.store import Resumption, read_saved
+from tests.narrowing import assert_parts, instance
 from tests.worlds.daemon import DaemonProcess, Document, command, external, target
 from tests.worlds.waiting import let_pass, wait_until
 from tests.worlds.world import World
@@ -48,12 +50,15 @@ def test_a_renamed_label_scales_nothing_down_and_an_evening_does(world: World) -
         let_pass(1.5 * PERIOD)
         assert fleet.counts() == risen
         check_held(daemon)
-        assert command("resume", "--breaker", "-c", daemon.file).stdout.startswith("released: ")
+        released = command("resume", "--breaker", "-c", daemon.file).stdout
+        assert_parts(released, "released: ", f"{TARGETS} of {TARGETS}")
         least = [REPLICAS + 1] + [LEAST] * (TARGETS - 1)
         wait_until("the minimum", lambda: fleet.counts() == least, timeout=120, interval=0.5)
         assert daemon.events("scale_down_breaker")[-1]["change"] == "released"
         assert daemon.component("scale-down breaker")["ok"]
         assert daemon.stop() == 0
+    saved = instance(Resumption, read_saved(world.folder / "state"))
+    assert [breaker.trip for breaker in saved.breakers.values()] == [None]
 
 
 def query(world: World) -> str:

@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-from collections.abc import Callable
 
 import pytest
 
@@ -141,9 +140,7 @@ def test_an_event_beyond_the_limit_is_dropped_and_written_next_time(correlator: 
     assert [request.count for request in requests(correlator)] == [2]
 
 
-def test_memory_is_bounded(
-    correlator: Correlator, record_property: Callable[[str, object], None]
-) -> None:
+def test_memory_is_bounded(correlator: Correlator) -> None:
     """Ever new objects push out the quietest; an object's old happenings go as well."""
 
     def take(first: int, last: int) -> int:
@@ -162,10 +159,7 @@ def test_memory_is_bounded(
         later = take(events._MOST_OBJECTS, 2 * events._MOST_OBJECTS)
     finally:
         tracemalloc.stop()
-    each = full // events._MOST_OBJECTS
-    record_property("bytes_per_object", each)
-    print(f"{each} bytes for each object of which something is remembered")
-    assert each < 1500
+    assert full // events._MOST_OBJECTS < 1500
     assert later < full * 1.1
     for hour in range(1000):
         correlator.take(WEB, sized(hour), BASE, hour * HOURS)

@@ -120,7 +120,6 @@ def test_a_calm_decision_costs_next_to_nothing() -> None:
     with reporting(Notebook()) as reporter:
         calm = result()
         seconds = min(timeit.repeat(lambda: reporter.report(calm), number=10_000, repeat=5))
-    print(f"{seconds / 10_000 * 1e6:.2f} us for a decision without events")
     assert seconds / 10_000 < 5e-6
 
 
@@ -128,21 +127,17 @@ def test_a_server_that_hangs_delays_no_report() -> None:
     """While one Event is written, twenty thousand results are taken in or dropped at once."""
     notebook = Notebook()
     notebook.gate.clear()
-    slowest, news = 0.0, [result(Event("Warning", "R", str(n))) for n in range(20_000)]
+    news = [result(Event("Warning", "R", str(n))) for n in range(20_000)]
     with reporting(notebook) as reporter:
         reporter.report(result(FAILED))
         assert notebook.reached.wait(10)
         began = clock.monotonic()
         for event in news:
-            before = clock.monotonic()
             reporter.report(event)
-            slowest = max(slowest, clock.monotonic() - before)
-        seconds = clock.monotonic() - began
+        assert clock.monotonic() - began < 10.0
         assert notebook.written == []
         assert reporter.counts.dropped == 20_000 - reporter_module._MOST_QUEUED
         notebook.gate.set()
-    print(f"{seconds / 20_000 * 1e6:.1f} us each, the slowest {slowest * 1e3:.1f} ms")
-    assert seconds < 10.0
     # Of one object and reason ten messages are kept apart.
     assert len(notebook.written) == 12
 
