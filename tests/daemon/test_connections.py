@@ -1,11 +1,11 @@
 """Connections over a reload: those that did not change are used on, the others are closed."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -64,21 +64,22 @@ class NoCluster(ConnectedCluster):
         """Close nothing."""
 
 
-def noting(close: Callable[[object], None], noted: list[object]) -> Callable[[object], None]:
-    """Return what notes who is closed, and closes it."""
-
-    def noted_close(closed: object) -> None:
-        noted.append(closed)
-        close(closed)
-
-    return noted_close
-
-
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Note which readers and reporters are closed."""
     noted: list[object] = []
-    for kind in (PrometheusReader, EventReporter):
-        monkeypatch.setattr(kind, "close", noting(vars(kind)["close"], noted))
+
+    def note(kind: type[PrometheusReader | EventReporter]) -> None:
+        close = kind.close
+
+        def noted_close(closed: Any) -> None:
+            noted.append(closed)
+            close(closed)
+
+        monkeypatch.setattr(kind, "close", noted_close)
+
+    note(PrometheusReader)
+    note(EventReporter)
     return noted
 
 

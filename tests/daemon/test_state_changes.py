@@ -91,54 +91,53 @@ def test_a_beginning_and_an_end_are_noted_once_with_the_state_before(
 )
 def test_a_state_that_comes_and_goes_is_logged_a_few_times(state: State, pace: Pace) -> None:
     """So many at once, then one each so often; the last says until when there is no other."""
-    standings = StateChanges()
+    states = StateChanges()
     changes = [
-        standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
-        for sync in range(200)
+        states.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync) for sync in range(200)
     ]
     logged = [change for change in changes if change is not None and change.logged]
     assert len(logged) == 2 * (pace.lines + int(198 * 15 // pace.refill_seconds))
     silent = [change.silent_until for change in logged if change.before is State.OK]
     assert silent[0] is None
     assert silent[pace.lines - 1] is not None
-    standings.retain({"a"})  # a reload gives it no more lines
-    standings.note("a", State.OK, "", T0 + 2986)
-    assert not known(standings.note("a", state, "", T0 + 2987)).logged
+    states.retain({"a"})  # a reload gives it no more lines
+    states.note("a", State.OK, "", T0 + 2986)
+    assert not known(states.note("a", state, "", T0 + 2987)).logged
 
 
 @pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
 def test_a_long_lasting_state_is_logged_each_time(state: State) -> None:
-    """They last long, so that they cannot fill a log."""
-    changes = noted([(State.OK, ""), (state, "")] * 100)
+    """It cannot fill a log."""
+    changes = noted([OK, (state, "")] * 100)
     assert sum(change is not None and change.logged for change in changes) == 199
 
 
 def test_lasting_failures_are_summed_up_each_minute() -> None:
     """By cause, the most frequent first, ten of them; the rest together."""
-    standings = StateChanges()
+    states = StateChanges()
     for number in range(30):
         cause = REFUSED if number < 9 else f"cause {number}"
-        standings.note(f"t{number:02}", State.FAILING, cause, T0)
-    standings.note("held", State.STABILIZING, "ScaleDownStabilized", T0)
-    assert standings.due_summaries(T0) == []
-    assert standings.due_summaries(T0 + 59) == []
-    first, *others = standings.due_summaries(T0 + 60)
+        states.note(f"t{number:02}", State.FAILING, cause, T0)
+    states.note("held", State.STABILIZING, "ScaleDownStabilized", T0)
+    assert states.due_summaries(T0) == []
+    assert states.due_summaries(T0 + 59) == []
+    first, *others = states.due_summaries(T0 + 60)
     assert (first.cause, first.targets, first.since) == (REFUSED, 9, T0)
     assert first.names == ("t00", "t01", "t02", "t03", "t04")
     assert (len(others), others[-1].cause, others[-1].targets) == (10, "12 other causes", 12)
-    assert standings.due_summaries(T0 + 61) == []
-    standings.retain({"t10"})
-    assert [summary.names for summary in standings.due_summaries(T0 + 120)] == [("t10",)]
+    assert states.due_summaries(T0 + 61) == []
+    states.retain({"t10"})
+    assert [summary.names for summary in states.due_summaries(T0 + 120)] == [("t10",)]
 
 
 def test_a_summary_has_the_start_of_the_cause_that_it_names() -> None:
     """Not that of another failure before it, also after a reload and a step of the clock."""
-    standings = StateChanges()
-    standings.note("a", State.FAILING, REFUSED, T0)
-    standings.note("a", State.FAILING, "a 502", T0 + 300)
-    standings.retain({"a"})
-    standings.shift(5.0)
-    (summary,) = standings.due_summaries(T0 + 400)
+    states = StateChanges()
+    states.note("a", State.FAILING, REFUSED, T0)
+    states.note("a", State.FAILING, "a 502", T0 + 300)
+    states.retain({"a"})
+    states.shift(5.0)
+    (summary,) = states.due_summaries(T0 + 400)
     assert (summary.cause, summary.since) == ("a 502", T0 + 305)
 
 

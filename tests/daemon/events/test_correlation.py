@@ -12,7 +12,6 @@ from autoscaler.kubernetes.events import InvolvedObject, Occurrences
 from tests.core.builders import BASE
 from tests.daemon.events.happenings import FAILED, RESCALED, UID
 
-WEB = InvolvedObject("apps/v1", "Deployment", "shop", "web", UID)
 HOURS = 3600.0
 
 
@@ -20,9 +19,20 @@ def requests(correlator: Correlator) -> list[Occurrences]:
     return [correlator.next() for _ in range(correlator.waiting)]
 
 
+def counts(correlator: Correlator) -> list[int]:
+    return [request.count for request in requests(correlator)]
+
+
 def sized(size: int) -> Event:
     """Return the event of a change to a size."""
     return Event("Normal", "SuccessfulRescale", f"New size: {size}")
+
+
+def workload(name: str, uid: str = "") -> InvolvedObject:
+    return InvolvedObject("apps/v1", "Deployment", "shop", name, uid)
+
+
+WEB = workload("web", UID)
 
 
 @pytest.fixture
@@ -31,13 +41,14 @@ def correlator() -> Correlator:
 
 
 def test_a_repetition_raises_the_count(correlator: Correlator) -> None:
-    """Object, type, reason and message are one Event, with the first and the last instant."""
-    correlator.take(WEB, FAILED, BASE, 0.0)
-    requests(correlator)
+    """Of an event that waits, which is written once, and of a written one with its first time."""
+    for _ in range(50):
+        correlator.take(WEB, FAILED, BASE, 0.0)
+    assert counts(correlator) == [50]
     for second in (15.0, 30.0):
         correlator.take(WEB, FAILED, BASE + second, second)
-    (item,) = requests(correlator)
-    assert (item.count, item.first, item.last) == (3, BASE, BASE + 30)
+    (event,) = requests(correlator)
+    assert (event.count, event.first, event.last) == (52, BASE, BASE + 30)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +57,7 @@ def test_a_repetition_raises_the_count(correlator: Correlator) -> None:
         (WEB, RESCALED),
         (WEB, Event("Warning", FAILED.reason, "another")),
         (WEB, Event("Normal", FAILED.reason, FAILED.message)),
-        (InvolvedObject("apps/v1", "Deployment", "shop", "web", "other"), FAILED),
+        (workload("web", "other"), FAILED),
     ],
     ids=["reason", "message", "type", "an object of the same name"],
 )
@@ -55,7 +66,7 @@ def test_another_reason_message_type_or_object_is_another_event(
 ) -> None:
     correlator.take(WEB, FAILED, BASE, 0.0)
     correlator.take(involved, event, BASE, 0.0)
-    assert [request.count for request in requests(correlator)] == [1, 1]
+    assert counts(correlator) == [1, 1]
 
 
 def test_a_repetition_after_ten_quiet_minutes_is_a_new_event(correlator: Correlator) -> None:
@@ -68,25 +79,14 @@ def test_a_repetition_after_ten_quiet_minutes_is_a_new_event(correlator: Correla
     assert second is not first
 
 
-def test_an_event_that_waits_is_written_once(correlator: Correlator) -> None:
-    """Repetitions before its turn only raise the count, and cost the object nothing."""
-    for _ in range(50):
-        correlator.take(WEB, FAILED, BASE, 0.0)
-    assert [request.count for request in requests(correlator)] == [50]
-    correlator.take(WEB, FAILED, BASE, 1.0)
-    assert [request.count for request in requests(correlator)] == [51]
-
-
 def test_a_warning_of_every_sync_is_written_every_five_minutes(correlator: Correlator) -> None:
     """Of a day's 5,760 repetitions 25 are written at once, and then one each five minutes."""
     written = []
     for sync in range(5760):
         correlator.take(WEB, FAILED, BASE + sync * 15, sync * 15.0)
-        written += [request.count for request in requests(correlator)]
+        written += counts(correlator)
         if sync == 100:  # it takes nothing from another object
-            correlator.take(
-                InvolvedObject("apps/v1", "Deployment", "shop", "api"), FAILED, BASE, 1500.0
-            )
+            correlator.take(workload("api"), FAILED, BASE, 1500.0)
             assert [request.involved.name for request in requests(correlator)] == ["api"]
     assert written[:25] == list(range(1, 26))
     assert len(written) == pytest.approx(25 + 24 * HOURS / 300, abs=2)
@@ -96,18 +96,16 @@ def test_a_warning_of_every_sync_is_written_every_five_minutes(correlator: Corre
 
 def test_more_than_ten_messages_of_one_reason_are_combined(correlator: Correlator) -> None:
     """Ten stand for themselves; the others are combined, and show the latest."""
-    seen = []
+    written: list[Occurrences] = []
     for size in range(1, 15):
         correlator.take(WEB, sized(size), BASE, 0.0)
-        seen += [(request.message, request.count) for request in requests(correlator)]
-    assert seen[:10] == [(f"New size: {size}", 1) for size in range(1, 11)]
-    assert [(message.partition(": ")[2], count) for message, count in seen[10:]] == [
-        (f"New size: {size}", size - 10) for size in range(11, 15)
-    ]
+        (event,) = requests(correlator)
+        assert event.message.endswith(f"New size: {size}")
+        assert event.count == (1 if size <= 10 else size - 10)
+        written.append(event)
+    assert [event is written[10] for event in written] == [False] * 10 + [True] * 4
     correlator.take(WEB, sized(3), BASE, 1.0)
-    assert [(request.message, request.count) for request in requests(correlator)] == [
-        ("New size: 3", 2)
-    ]
+    assert [(event.message, event.count) for event in requests(correlator)] == [("New size: 3", 2)]
 
 
 def test_an_outage_leaves_room_for_the_event_of_its_end(correlator: Correlator) -> None:
@@ -131,13 +129,12 @@ def test_an_event_beyond_the_limit_is_dropped_and_written_next_time(correlator: 
     """The drop is counted, costs the object nothing, and the count goes on."""
     everything = events._MOST_WAITING
     for number in range(everything):
-        involved = InvolvedObject("apps/v1", "Deployment", "shop", f"web-{number}")
-        correlator.take(involved, FAILED, BASE, 0.0)
+        correlator.take(workload(f"web-{number}"), FAILED, BASE, 0.0)
     correlator.take(WEB, FAILED, BASE, 0.0)
     assert (correlator.waiting, correlator.dropped) == (everything, 1)
     requests(correlator)
     correlator.take(WEB, FAILED, BASE + 15, 15.0)
-    assert [request.count for request in requests(correlator)] == [2]
+    assert counts(correlator) == [2]
 
 
 def test_memory_is_bounded(correlator: Correlator) -> None:
@@ -145,9 +142,7 @@ def test_memory_is_bounded(correlator: Correlator) -> None:
 
     def take(first: int, last: int) -> int:
         for number in range(first, last):
-            involved = InvolvedObject(
-                "apps/v1", "Deployment", "shop", f"web-{number}", f"{number:036}"
-            )
+            involved = workload(f"web-{number}", f"{number:036}")
             correlator.take(involved, Event("Warning", "R", f"m{number}"), BASE, 0.0)
         requests(correlator)
         gc.collect()

@@ -77,21 +77,6 @@ def test_the_first_leads_and_the_second_follows(
     assert second.reported == (Role.FOLLOWER, *others.messages)
 
 
-def test_a_leader_that_stops_is_replaced_at_once(stand: Stand, admin_api: Api, lease: str) -> None:
-    """Within about a retry period, not a lease duration; it is one transition."""
-    first, recorded = stand("a", Role.LEADER)
-    second, others = stand("b", Role.FOLLOWER)
-    stopped = clock.monotonic()
-    first.close()
-    assert not first.leading()
-    took = others.wait_for(Role.LEADER) - stopped
-    assert took < PATIENT.lease_duration * 0.75
-    assert second.leading()
-    assert recorded.roles[-1] is Role.RESIGNED
-    spec = admin_api.get(lease)["spec"]
-    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
-
-
 def test_a_deleted_or_annotated_lease_stays_with_its_holder(
     stand: Stand, admin_api: Api, lease: str
 ) -> None:
@@ -199,14 +184,20 @@ def test_a_candidate_without_rights_reports_it_once_and_tries_again(
     assert candidate.leading()
 
 
-def test_an_existing_lease_needs_no_right_to_create_it(
-    stand: Stand, admin_api: Api, namespace: str
+def test_an_existing_lease_without_a_spec_is_taken_at_once(
+    stand: Stand, admin_api: Api, namespace: str, lease: str
 ) -> None:
-    """To get and update that one are enough, also when it has no spec yet."""
-    admin_api.create(manifests.leases(namespace), {"metadata": {"name": "autoscaler"}})
+    """The rights to get and update it are enough; its labels stay."""
+    labels = {"app": "autoscaler"}
+    bare = {"metadata": {"name": "autoscaler", "labels": labels}}
+    admin_api.create(manifests.leases(namespace), bare)
     _grant(admin_api, namespace, "elect", _rule("get", "update", names=["autoscaler"]))
+    began = clock.monotonic()
     candidate, _ = stand("a", Role.LEADER, user="nobody")
     assert candidate.leading()
+    assert clock.monotonic() - began < PATIENT.lease_duration * 0.75
+    taken = admin_api.get(lease)
+    assert (taken["metadata"]["labels"], taken["spec"]["holderIdentity"]) == (labels, "a")
 
 
 @pytest.mark.parametrize(

@@ -64,20 +64,6 @@ def test_a_lease_that_was_deleted_is_not_written(admin_api: Api, leases: Leases,
     assert leases.read(soon()) is None
 
 
-def test_a_lease_without_a_spec_can_be_taken(
-    admin_api: Api, leases: Leases, namespace: str, path: str
-) -> None:
-    """As a manifest may make it; labels and what else it has stay when it is taken."""
-    bare = {"metadata": {"name": "autoscaler", "labels": {"app": "autoscaler"}}}
-    admin_api.create(manifests.leases(namespace), bare)
-    seen = written(leases.read(soon()))
-    assert replace(seen.record, version="") == LeaseRecord()
-    written(leases.write(OURS, seen, soon()))
-    found = admin_api.get(path)
-    assert found["metadata"]["labels"] == {"app": "autoscaler"}
-    assert found["spec"]["holderIdentity"] == "a_1"
-
-
 def test_a_duration_is_rounded_up_to_whole_seconds(leases: Leases) -> None:
     """Rounded up: the others may wait longer, never shorter."""
     made = written(leases.write(replace(OURS, duration=1.2), None, soon()))
