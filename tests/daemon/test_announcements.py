@@ -156,7 +156,6 @@ def test_an_invalid_release_request_is_a_warning_once(announced: Announced, line
 
 
 def test_the_pod_is_that_of_the_downward_api() -> None:
-    """Outside of a pod there is none, and so no Event."""
     named = {"POD_NAMESPACE": "autoscaler", "POD_NAME": "autoscaler-7d", "POD_UID": "u-1"}
     assert own_pod(named) == InvolvedObject("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     assert own_pod({"POD_NAME": "autoscaler-7d"}) is None

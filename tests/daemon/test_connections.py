@@ -151,7 +151,6 @@ def test_another_header_file_is_a_new_connection_and_a_new_content_is_not(
 def test_a_failed_reload_closes_only_what_it_opened(
     tmp_path: Path, in_use: InUse, closed: list[object]
 ) -> None:
-    """And nothing of what is in use."""
     current = in_use.current
     config = loaded(tmp_path, document(MIMIR, BANK.replace("b}", "c}")))
     with pytest.raises(ZeroDivisionError), in_use.replaced(config) as new:
@@ -212,7 +211,6 @@ def test_no_claim_of_a_kubeconfig_takes_another_cluster_out_of_service(tmp_path:
 
 
 def test_a_plan_of_several_clusters_needs_only_one_of_them(tmp_path: Path) -> None:
-    """One without a connection is unavailable."""
     with StandInCluster() as cluster:
         paths = [cluster.kubeconfig(tmp_path / name) for name in ("a", "b")]
         (tmp_path / "c").write_text("{}")

@@ -159,7 +159,6 @@ def test_a_new_version_of_a_mounted_config_map_is_noticed(tmp_path: Path) -> Non
 
 
 def test_a_change_during_a_load_is_noticed(main: Path) -> None:
-    """What changes after it was read and before it is watched is not missed."""
     sources = sources_of(main)
     main.write_text(MAIN + "syncPeriod: 1m\n")
     assert changes(FileSource(main, sources)) == 1
@@ -173,7 +172,6 @@ def test_a_change_during_a_load_is_noticed(main: Path) -> None:
 
 
 def test_files_that_only_a_refused_configuration_includes_are_watched(main: Path) -> None:
-    """The remedy may be in a file that only the refused configuration includes."""
     watch = armed(main)
     other = main.parent / "other.yaml"
     other.write_text("targets: [")

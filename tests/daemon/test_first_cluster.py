@@ -54,7 +54,6 @@ def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict
 
 
 def test_the_agreement_gets_the_name_of_the_cluster(tmp_path: Path) -> None:
-    """What is kept of the comparison with an HPA is that of the cluster's target."""
     assert compared(tmp_path, OLD, 0.0) == {OLD: 600.0}
     assert compared(tmp_path, NEW, 600.0, "eu") == {NEW: 1200.0}
     other = "us/shop/Deployment/web"
@@ -62,7 +61,6 @@ def test_the_agreement_gets_the_name_of_the_cluster(tmp_path: Path) -> None:
 
 
 def test_the_record_gets_the_name_of_the_cluster(tmp_path: Path) -> None:
-    """Its targets get the name of the cluster once; those of others keep theirs."""
     assert written(tmp_path, OLD, 1000.0) == [OLD]
     assert written(tmp_path, NEW, 1060.0, "eu") == [NEW]
     assert written(tmp_path, "us/shop/Deployment/web", 1120.0, "eu") == [

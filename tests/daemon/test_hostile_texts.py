@@ -58,7 +58,7 @@ def synced(case: str) -> SyncResult:
 
 
 @pytest.mark.parametrize("case", [*READINGS, *CLUSTER])
-def test_what_is_told_is_short_and_printable(case: str) -> None:
+def test_texts_of_others_are_shown_short_and_printable(case: str) -> None:
     """Events, conditions, the explanation, the plan, the record, and the log of either form."""
     result = synced(case)
     decision = result.decision

@@ -96,7 +96,6 @@ def test_pages_may_have_another_address_than_metrics(tmp_path: Path) -> None:
 
 
 def test_without_listen_only_the_pages_are_served(tmp_path: Path) -> None:
-    """Where `listen` is null."""
     with listening(tmp_path, "listen: null\nweb: {listen: '127.0.0.1:0'}") as daemon:
         (url,) = daemon.urls()
         assert daemon.get(HISTORIES, url).status == 503
@@ -113,7 +112,7 @@ def test_with_tls_at_one_address_probes_need_tls_too(tmp_path: Path) -> None:
         assert daemon.get("/metrics", url, **user).status == 200
 
 
-def test_failed_sign_ins_are_counted_and_told_now_and_then_without_the_secret(
+def test_failed_sign_ins_are_counted_and_logged_without_the_secret(
     tmp_path: Path,
 ) -> None:
     """Five lines, then one a minute; nothing of what was sent is in them, nor on a page."""
@@ -141,7 +140,6 @@ def test_failed_sign_ins_are_counted_and_told_now_and_then_without_the_secret(
 
 @pytest.mark.parametrize("broken", ["token", "users", "server.key"])
 def test_a_file_that_is_missing_at_the_start_is_named(tmp_path: Path, broken: str) -> None:
-    """The configuration was valid a moment before; the daemon ends with the reason."""
     text = f"listen: 127.0.0.1:0\nweb: {{{TLS}, {AUTH}}}"
     with listening(tmp_path, text):
         config = load(tmp_path / "autoscaler.yaml")

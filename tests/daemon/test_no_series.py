@@ -68,7 +68,6 @@ ASKED = 3
 
 
 def test_a_missing_series_is_looked_for_once_when_it_begins() -> None:
-    """What is found stays while the failure does, and goes with it."""
     world = World()
     world.answers.set()
     with world.reporter() as reporter:
@@ -110,7 +109,6 @@ def test_no_sync_waits_for_an_answer_and_a_late_one_is_ignored() -> None:
 
 
 def test_a_defect_is_reported_and_the_next_failure_is_looked_at() -> None:
-    """It costs no sync."""
     world = World(fails=True)
     world.answers.set()
     with world.reporter() as reporter:

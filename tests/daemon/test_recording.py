@@ -121,7 +121,6 @@ class DatabaseFile(Announced):
 
 
 def test_the_record_is_in_the_state_directory(tmp_path: Path) -> None:
-    """Health and log have its path, and metrics its size."""
     with capture_logs() as lines, ExitStack() as stack:
         opened = DatabaseFile(tmp_path, f"stateDirectory: {tmp_path}/state", stack)
         ok, message = opened.wait_state()
@@ -137,7 +136,6 @@ def test_the_record_is_in_the_state_directory(tmp_path: Path) -> None:
 
 
 def test_the_time_of_a_state_is_known_after_a_restart(tmp_path: Path) -> None:
-    """It is that of the record."""
     target = target_of()
     with running(tmp_path / "state") as writer:
         writer.put(decided(target=target.key))
@@ -257,13 +255,6 @@ def test_a_comparison_ends_with_the_shadow_of_its_target(
         after = len(writer.agreed)
         assert after > before
     assert len(writer.agreed) == after
-
-
-def test_a_live_target_is_not_compared(writer: FakeWriter) -> None:
-    with closing(recorder(writer)) as recording:
-        for result in results(300):
-            recording.report(live(result))
-    assert writer.agreed == []
 
 
 def test_the_record_keeps_the_comparison(tmp_path: Path) -> None:

@@ -187,7 +187,6 @@ def test_files_that_change_while_they_are_read_are_read_again(
 
 @pytest.mark.parametrize("late", ["token", "folder/token"])
 def test_a_secret_file_that_comes_late_is_noticed(tmp_path: Path, late: str) -> None:
-    """A configuration is refused without it, and read again once it is there."""
     reload = Reloading(tmp_path)
     named = GOOD.replace("http://p:9090", f"http://p:9090, bearerTokenFile: {late}")
     reload.file.write_text(named.format(period="30s"))

@@ -111,7 +111,6 @@ def test_the_line_has_the_share_of_the_targets_with_a_history(
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0"])  # noqa: S104 - not listened on
 def test_a_daemon_on_all_addresses_is_asked_on_loopback(config: Config, host: str) -> None:
-    """As in a pod."""
     with daemon({KEYS[0]: nth(2)}) as address:
         found = remembered(changed(config, listen=Address(host, address.port)), None)
     assert found.histories.keys() == {KEYS[0]}
@@ -146,7 +145,6 @@ def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: 
 def test_without_a_daemon_and_state_a_plan_begins_without_histories(
     config: Config, tmp_path: Path
 ) -> None:
-    """The line names every place that has none."""
     nobody = Address("127.0.0.1", free_port())
     alone = changed(config, listen=nobody, state_directory=tmp_path / "none")
     (tmp_path / "bad").mkdir()
@@ -193,7 +191,6 @@ def test_an_answer_that_is_no_daemons_ends_a_plan_only_with_url(
 
 
 def test_a_daemon_that_starts_has_no_histories_yet(config: Config) -> None:
-    """It listens before it has read its state."""
     with serving(None) as address, pytest.raises(PageError) as raised:
         remembered(config, Daemon(f"http://{address}"))
     assert_parts(raised.value, "HTTP 503", "starts")
@@ -230,7 +227,6 @@ def test_a_page_of_thousands_of_lines_is_read_completely() -> None:
 
 
 def test_a_page_is_sent_as_it_is_made() -> None:
-    """The first line is there before the second is made, and no length is told before."""
     gate = threading.Event()
 
     def slow() -> Iterator[bytes]:

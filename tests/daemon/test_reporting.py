@@ -114,22 +114,12 @@ def test_each_sync_is_one_line(synced: Memory, level: str, fields: dict[str, Any
 
 
 def test_a_target_that_is_off_and_wanted_is_a_warning_once() -> None:
-    """It names the client that switched it off, and what asks for replicas."""
     off = Scale(0, 0, "app=a", replicas_by="kubectl")
     first, state = lines_of(world(60.0, off), syncs=3)
     assert (first["event"], first["level"]) == ("off_under_load", "warning")
     assert first["manager"] == "kubectl"
     assert_parts(first["message"], "queue")
     assert (state["event"], state["state"]) == ("sync", "disabled")
-
-
-def test_the_console_format_is_text() -> None:
-    """The console format is text, not JSON, with the same facts."""
-    with logging(LogFormat.CONSOLE) as stream:
-        structlog.get_logger().info("started", targets=3)
-    assert "started" in stream.getvalue()
-    assert "targets=3" in stream.getvalue()
-    assert not stream.getvalue().startswith("{")
 
 
 class _Closed(io.StringIO):
@@ -140,13 +130,11 @@ class _Closed(io.StringIO):
 
 
 def test_a_log_that_cannot_be_written_raises_nothing() -> None:
-    """A closed pipe or a full disk loses lines, and raises nothing."""
     with logging(stream=_Closed()):
         structlog.get_logger().info("started")
 
 
 def test_a_traceback_shows_no_values() -> None:
-    """A defect is logged with its traceback, without the variables, which may be secrets."""
 
     def fail(token: str) -> None:
         raise ValueError(len(token))
@@ -165,7 +153,6 @@ def test_a_traceback_shows_no_values() -> None:
 def test_equal_tracebacks_are_logged_three_times_and_then_every_ten_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Three at once, then one in ten minutes with the number of the others; others are told."""
     now = 1000.0
     monkeypatch.setattr("autoscaler.clock.monotonic", lambda: now)
 
@@ -187,8 +174,7 @@ def test_equal_tracebacks_are_logged_three_times_and_then_every_ten_minutes(
     assert [line.get("untold") for line in lines] == [None, None, None, None, None, 47]
 
 
-def test_a_line_is_printable_whatever_its_fields_are() -> None:
-    """Neither a field, be it of our own line or a library's, nor the text of an exception."""
+def test_the_console_format_is_printable_text_whatever_the_fields_are() -> None:
     odd = "a\x1b[2J\u202e\nb" + "x" * 1_000_000
 
     def fail() -> None:
@@ -202,8 +188,10 @@ def test_a_line_is_printable_whatever_its_fields_are() -> None:
             fail()
         except OSError:
             log.exception("fault")
+        log.info("started", targets=3)
     lines = stream.getvalue().split("\n")
     assert [line for line in lines if not line.isprintable()] == []
+    assert_parts(lines[-2], "started", "targets=3")
     assert sum("x1b[2J" in line for line in lines) == 4
     assert "    raise OSError(odd)" in lines
     assert max(map(len, lines)) < 40_000
@@ -220,7 +208,6 @@ def rivals(manager: str) -> list[dict[str, Any]]:
 
 
 def test_a_change_by_another_client_is_a_line_of_its_own() -> None:
-    """With the manager's name where it is known; a warning, since it undoes our write."""
     line, _ = rivals("kubectl-edit")
     assert (line["level"], line["event"]) == ("warning", "replicas_changed_by_other")
     assert (line["before"], line["after"], line["manager"]) == (3, 2, "kubectl-edit")

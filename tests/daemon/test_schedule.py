@@ -210,7 +210,6 @@ def test_a_swap_of_some_targets_does_not_wait_for_other_syncs(swapped: Swapped) 
 
 
 def test_a_swap_waits_for_the_sync_of_a_target_that_moves(swapped: Swapped) -> None:
-    """No target is ever synced twice at a time."""
     swapped.slow("slow", a=1, b=1).release_later()
     swapped.swap([swapped.tick("left", a=1), swapped.tick("moved", 61.0, b=1)], at_once=False)
     swapped.wait_for("slow", "moved")
@@ -241,7 +240,6 @@ def test_a_swap_that_fails_leaves_the_present_ticks(swapped: Swapped) -> None:
 def test_a_sync_that_hangs_lets_no_swap_take_place(
     swapped: Swapped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The present ticks go on as if none had been asked for."""
     hangs_after = 3.0
     monkeypatch.setattr(schedule_module, "HANGS_AFTER_SECONDS", hangs_after)
     slow = swapped.slow("old", period=PERIOD)
@@ -313,7 +311,6 @@ def test_a_part_neither_overlaps_nor_delays_its_tick(monkeypatch: pytest.MonkeyP
 
 @given(st.floats(0, 1e6), st.integers(1, 3600), st.floats(0, 0.99))
 def test_the_second_turn_of_a_slot_is_on_the_grid(age: float, period: int, part: float) -> None:
-    """Whenever a slot begins, its second turn is half to one and a half periods on, on the grid."""
     origin = datetime(2026, 1, 1, tzinfo=UTC)
     now, step = origin + timedelta(seconds=age), timedelta(seconds=period)
     cadence = Cadence(now, origin, float(period), period * part)
@@ -337,7 +334,6 @@ def test_the_grid_moves_with_a_clock_that_is_set() -> None:
 
 @given(st.floats(-1e6, 1e6).filter(lambda step: not 0.999 < abs(step) < 1.001))
 def test_a_step_of_the_clock_counts_once_and_drift_does_not(step: float) -> None:
-    """Less than a second is drift; after a step the next look sees no other."""
     steps = clock.Steps(1e9, 10.0)
     total = steps.total(1e9 + 5 + step, 15.0)
     assert total == pytest.approx(step if abs(step) > 1 else 0.0, abs=1e-3)
@@ -345,7 +341,6 @@ def test_a_step_of_the_clock_counts_once_and_drift_does_not(step: float) -> None
 
 
 def test_due_times_move_with_a_clock_that_is_set_back() -> None:
-    """After the clock went back an hour no job waits an hour longer."""
     scheduler = BackgroundScheduler(timezone=UTC)
     due = datetime(2026, 1, 1, tzinfo=UTC)
     scheduler.start(paused=True)
@@ -362,7 +357,6 @@ def test_due_times_move_with_a_clock_that_is_set_back() -> None:
 def test_turns_that_a_clock_set_ahead_passed_are_skipped(
     period: int, part: float, ahead: float
 ) -> None:
-    """Whatever was missed is skipped: what is due lies less than a period back, on the grid."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     cadence = Cadence(start, start, float(period), period * part)
     previous = cadence.get_next_fire_time(start, start)

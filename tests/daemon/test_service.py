@@ -140,7 +140,6 @@ def test_a_reload_that_waits_is_not_taken_for_a_suspension(tmp_path: Path) -> No
 
 
 def test_a_standby_that_is_stopped_takes_nothing_over(tmp_path: Path) -> None:
-    """The log says that it waits, and no more."""
     signals = Signals()
     config = loaded(tmp_path, top(f"stateDirectory: {tmp_path}/state\n"))
     announcements = Announced().announcements

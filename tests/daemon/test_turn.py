@@ -49,7 +49,6 @@ class Waiting:
 
 
 def test_a_second_daemon_waits_until_the_first_has_ended(tmp_path: Path) -> None:
-    """It knows which process that is, and has its turn as soon as the lock is free."""
     with at_work(tmp_path):
         second = Waiting(tmp_path)
         assert second.waits.wait(LONG)
@@ -76,7 +75,6 @@ def test_the_lock_outlives_errors_of_the_disk(tmp_path: Path) -> None:
 
 
 def test_without_a_lock_a_daemon_does_not_wait(tmp_path: Path) -> None:
-    """The daemon goes on from memory, as the store says."""
     (tmp_path / "file").touch()
     with ExitStack() as stack:
         assert await_turn(tmp_path / "file", threading.Event(), pytest.fail, stack)
@@ -86,7 +84,6 @@ def test_without_a_lock_a_daemon_does_not_wait(tmp_path: Path) -> None:
 def test_a_holder_file_with_other_content_is_shown_as_one_printable_line(
     tmp_path: Path, held: bytes
 ) -> None:
-    """Whatever is in the file, the sentence is one line without control characters."""
     with at_work(tmp_path):
         (tmp_path / DAEMON_LOCK).write_bytes(held)
         second = Waiting(tmp_path)

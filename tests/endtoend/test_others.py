@@ -99,7 +99,7 @@ def test_a_live_target_that_an_hpa_takes_is_warned_of_once_over_a_restart(
     assert len(events()) == 1
 
 
-def test_a_change_by_hand_is_told_with_its_manager_and_three_reversals_hold(
+def test_a_change_by_hand_is_logged_and_three_reversals_hold(
     world: World, document: Document
 ) -> None:
     """Somebody sets 1 replica whenever we set 4: after the third time we write no more."""

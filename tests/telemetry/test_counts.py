@@ -77,7 +77,6 @@ def test_each_cluster_has_its_own_series_until_it_is_removed() -> None:
 
 
 def test_errors_events_and_breakers_are_counted_from_zero() -> None:
-    """Errors of the store, Events by outcome, breakers, and notes of what cannot be watched."""
     metrics = Metrics(Health())
     assert value_of(metrics, "autoscaler_store_errors_total") == 0
     assert set(series_of(metrics, "autoscaler_events_total").values()) == {0}
@@ -99,7 +98,6 @@ def test_errors_events_and_breakers_are_counted_from_zero() -> None:
 
 
 def test_metrics_show_the_health_of_each_component() -> None:
-    """Each component that was told of has a series, and the whole is live and ready or not."""
     health = Health()
     metrics = Metrics(health)
     assert value_of(metrics, "autoscaler_live") == 1

@@ -63,7 +63,6 @@ def test_the_page_has_each_metric_of_the_table_and_no_other(accept: str) -> None
 
 
 def test_names_follow_the_conventions_of_prometheus() -> None:
-    """Only counters end in _total, times are in seconds, and no label is one of Prometheus' own."""
     for name, family in OURS.items():
         assert re.fullmatch(r"autoscaler_[a-z][a-z_]*[a-z]", name)
         assert name.endswith("_total") is (family.kind is MetricKind.COUNTER)
@@ -78,7 +77,6 @@ def test_names_follow_the_conventions_of_prometheus() -> None:
 
 @pytest.mark.parametrize("where", EXPRESSIONS)
 def test_alerts_and_dashboard_name_metrics_and_labels_that_exist(where: str) -> None:
-    """No panel and no alert waits for a series that never comes."""
     expression = EXPRESSIONS[where]
     named = metrics_in(expression)
     assert named

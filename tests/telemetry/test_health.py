@@ -122,7 +122,6 @@ def test_only_required_components_decide_on_readiness(health: Health) -> None:
 
 
 def test_the_time_of_a_state_is_that_of_its_last_change(times: Times, health: Health) -> None:
-    """Another message of the same state keeps the time."""
     begun = times.wall()
     for ok, message, since in ((False, "full", 0.0), (False, "gone", 0.0), (True, "kept", 10.0)):
         health.report(Component.STATE, ok=ok, message=message)
@@ -169,7 +168,6 @@ def test_each_server_that_a_target_queries_is_a_component(health: Health) -> Non
 
 
 def test_the_default_server_is_not_required_if_no_target_queries_it(health: Health) -> None:
-    """Once a target queries it, it counts again."""
     make_well(health)
     health.report(Component.PROMETHEUS, ok=False, message="silent")
     ready = [health.ready]

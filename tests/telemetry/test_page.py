@@ -65,8 +65,7 @@ def test_the_page_of_10000_targets_costs_under_a_second(accept: str) -> None:
     assert min(reports) < 20e-6 * len(results)
 
 
-def test_pages_are_made_while_syncs_run() -> None:
-    """Four threads report without a break: every page is whole, and none of them stops."""
+def test_pages_are_complete_while_syncs_run() -> None:
     results = many(200)
     metrics = metrics_of(*results)
     stop = threading.Event()
@@ -94,7 +93,6 @@ def test_pages_are_made_while_syncs_run() -> None:
 
 
 def test_a_report_does_not_wait_for_a_page() -> None:
-    """While a page is held up in the making, results are taken in and the next page has them."""
     making, release = threading.Event(), threading.Event()
     health = Health()
 

@@ -22,7 +22,6 @@ from tests.worlds.waiting import wait_until
 
 @pytest.mark.parametrize("file", [ALERTS, AS_HPA], ids=lambda file: file.stem)
 def test_promtool_accepts_the_rules(file: Path) -> None:
-    """No error, and nothing that its lint finds."""
     check = [required_program("promtool"), "check", "rules", "--lint=all", "--lint-fatal"]
     done = subprocess.run([*check, str(file)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -31,7 +30,6 @@ def test_promtool_accepts_the_rules(file: Path) -> None:
 
 @pytest.mark.parametrize("name", ["alerts", "hpa-metrics"])
 def test_the_rules_fire_as_their_timelines_say(name: str) -> None:
-    """The timelines come out as written there; others' alerts on HPAs are among them."""
     timelines = Path(__file__).with_name(f"{name}.test.yaml")
     command = [required_program("promtool"), "test", "rules", str(timelines)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -302,7 +302,6 @@ def test_targets_are_counted_by_outcome_before_their_first_sync_too() -> None:
 
 
 def test_a_removed_target_loses_all_of_its_series() -> None:
-    """No line names it any more, not even after a report that comes late."""
     kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
     metrics = metrics_of(kept, removed)
     metrics.states.set_targets([kept.target])
@@ -355,7 +354,6 @@ def test_names_of_odd_characters_leave_the_page_whole(accept: str) -> None:
 
 
 def test_without_per_target_metrics_only_counts_remain() -> None:
-    """No series has a target; how many are blocked is still there."""
     metrics = metrics_of(result_of(target_of(), EMPTY))
     metrics.per_target = False
     for accept in FORMATS:

@@ -98,7 +98,6 @@ def test_events_are_shown_with_the_object_once_they_may_be_written(
 def test_events_of_a_namespace_that_is_deleted_are_dropped_without_a_note(
     control_plane: ControlPlane, admin_api: Api, tmp_path: Path
 ) -> None:
-    """The Events of other namespaces are written."""
     name, other = "events-going", "events-staying"
     for each in (name, other):
         admin_api.create("/api/v1/namespaces", {"metadata": {"name": each}})

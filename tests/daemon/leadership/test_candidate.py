@@ -119,7 +119,6 @@ def test_the_name_of_the_holder_is_short_and_printable() -> None:
 
 
 def test_the_leader_is_known_while_its_lease_lasts() -> None:
-    """This process, another one, and nobody once the Lease has run out or was deleted."""
     slept, steady = asleep()
     lease = FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
     leadership = Leadership(lease, "a", ElectionTimes(), steady=steady)

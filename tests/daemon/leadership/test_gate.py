@@ -80,7 +80,6 @@ def test_a_write_that_failed_is_not_repeated_without_the_lead(script: Script) ->
 
 
 def test_a_write_without_any_answer_is_unknown(script: Script) -> None:
-    """Neither the request nor the look after it was answered."""
     server, api = script(HANG)
     until = clock.monotonic() + 0.3
     with within(8.0):

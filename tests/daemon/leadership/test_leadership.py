@@ -58,7 +58,6 @@ def end_of(leadership: Leadership, latest: float) -> float:
 def test_the_first_leads_and_the_second_follows(
     stand: Stand, admin_api: Api, namespace: str, lease: str
 ) -> None:
-    """Each reports it once; the leader knows how long it may write."""
     first, recorded = stand("a", Role.LEADER)
     assert first.leading()
     left = first.may_write_until() - clock.monotonic()

@@ -57,7 +57,6 @@ def test_a_lease_is_read_as_it_was_written(admin_api: Api, leases: Leases, path:
 
 
 def test_a_lease_that_was_deleted_is_not_written(admin_api: Api, leases: Leases, path: str) -> None:
-    """404 or 409: a PUT over what is gone makes no Lease."""
     made = written(leases.write(OURS, None, soon()))
     admin_api.delete(path)
     assert instance(Failure, leases.write(OURS, made, soon())).status in {404, 409}

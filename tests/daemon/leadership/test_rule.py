@@ -56,33 +56,26 @@ def test_the_lead_counts_from_before_the_request() -> None:
 
 
 def test_a_renewal_keeps_the_acquire_time() -> None:
-    """Only renewTime and duration are written anew; no transition."""
     member = leader()
     assert member.next_record(2.0, WALL + 2) == LeaseRecord("a", 15, WALL, WALL + 2, 0)
     member.record_written(LeaseRecord("a", 15, WALL, WALL + 2, 0), 2.0)
     assert (member.leading(11.9), member.leading(12.0)) == (True, False)
 
 
-def test_the_time_of_the_lead_begins_anew_after_a_lapse() -> None:
-    """From the request that took the Lease on; renewals in time keep it, a lapse begins anew."""
-    member = candidate()
-    assert member.leads_since(100.0) is None
+def test_the_time_of_the_lead_begins_anew_after_a_lapse_or_another_leader() -> None:
+    """It begins with the request that took the Lease; renewals in time keep it."""
+    assert candidate().leads_since(100.0) is None
     member = leader(asked=100.0)
     member.record_written(OTHERS, 109.0)
     assert member.leads_since(118.9) == 100.0
     assert member.leads_since(119.0) is None
     member.record_written(OTHERS, 119.5)
     assert member.leads_since(120.0) == 119.5
-
-
-def test_the_time_of_the_lead_begins_anew_after_another_led() -> None:
-    """Also within the time that it had been given before."""
-    member = leader(asked=100.0)
-    member.observe(OTHERS, 101.0)
-    assert not member.leading(101.0)
-    assert member.leads_since(101.0) is None
-    member.record_written(OTHERS, 102.0)
-    assert member.leads_since(103.0) == 102.0
+    member.observe(OTHERS, 121.0)
+    assert not member.leading(121.0)
+    assert member.leads_since(121.0) is None
+    member.record_written(OTHERS, 122.0)
+    assert member.leads_since(123.0) == 122.0
 
 
 def written_at(wall: float | None) -> LeaseRecord:
@@ -154,7 +147,6 @@ def test_a_leader_that_resigns_frees_the_lease() -> None:
 
 
 def test_a_candidate_without_the_lease_frees_nothing() -> None:
-    """Neither a follower, nor who has seen nothing."""
     member = candidate()
     assert member.release(WALL) is None
     member.observe(OTHERS, 0.0)
