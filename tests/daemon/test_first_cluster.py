@@ -36,7 +36,7 @@ def test_histories_get_the_name_of_the_cluster() -> None:
     assert of_cluster(before, "") is before
 
 
-def written(folder: Path, target: str, at: float, cluster: str = "") -> list[str]:
+def written(folder: Path, target: str, at: float, cluster: str) -> list[str]:
     """Record a sync of a target, and return the keys that the record has then."""
     with closing(RecordWriter(folder, lambda *_: None, cluster=cluster)) as writer:
         writer.start()
@@ -44,7 +44,7 @@ def written(folder: Path, target: str, at: float, cluster: str = "") -> list[str
     return list(DirectoryRecord(folder).targets())
 
 
-def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict[str, float]:
+def compared(folder: Path, target: str, begin: float, cluster: str) -> dict[str, float]:
     """Keep ten minutes of agreement of a target, and return the seconds of each that are kept."""
     record = record_with(folder, (target, stretch(begin, 600.0)), cluster=cluster)
     found = record.agreement(None, 0.0, 0.0)
@@ -53,17 +53,15 @@ def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict
     }
 
 
-def test_the_agreement_gets_the_name_of_the_cluster(tmp_path: Path) -> None:
-    assert compared(tmp_path, OLD, 0.0) == {OLD: 600.0}
-    assert compared(tmp_path, NEW, 600.0, "eu") == {NEW: 1200.0}
+def test_the_record_and_the_agreement_get_the_name_of_the_cluster(tmp_path: Path) -> None:
+    """Targets of other clusters keep theirs."""
     other = "us/shop/Deployment/web"
-    assert compared(tmp_path, other, 1200.0, "eu") == {NEW: 1200.0, other: 600.0}
-
-
-def test_the_record_gets_the_name_of_the_cluster(tmp_path: Path) -> None:
-    assert written(tmp_path, OLD, 1000.0) == [OLD]
-    assert written(tmp_path, NEW, 1060.0, "eu") == [NEW]
-    assert written(tmp_path, "us/shop/Deployment/web", 1120.0, "eu") == [
-        NEW,
-        "us/shop/Deployment/web",
+    steps = [
+        (OLD, "", {OLD: 600.0}),
+        (NEW, "eu", {NEW: 1200.0}),
+        (other, "eu", {NEW: 1200.0, other: 600.0}),
     ]
+    for number, (target, cluster, seconds) in enumerate(steps):
+        at = 600.0 * number
+        assert written(tmp_path / "record", target, 1000.0 + at, cluster) == list(seconds)
+        assert compared(tmp_path / "agreement", target, at, cluster) == seconds

@@ -190,10 +190,22 @@ def test_an_answer_that_is_no_daemons_ends_a_plan_only_with_url(
     assert_parts(line_of(found, config), *found.reasons)
 
 
-def test_a_daemon_that_starts_has_no_histories_yet(config: Config) -> None:
-    with serving(None) as address, pytest.raises(PageError) as raised:
+def broken() -> Iterator[bytes]:
+    yield from islice(lines(clock.wall(), {key: nth(1) for key in KEYS}, leads=True), 2)
+    raise OverflowError("a defect")
+
+
+@pytest.mark.parametrize(
+    ("shown", "defects", "cause"),
+    [(None, [], "HTTP 503"), (broken, [OverflowError], "broke off")],
+    ids=["starting", "failing-half-way"],
+)
+def test_a_daemon_without_a_whole_page_ends_a_plan_with_url(
+    config: Config, shown: Callable[[], Iterator[bytes]] | None, defects: list[type], cause: str
+) -> None:
+    """It listens before it has read its state; a defect is reported on both sides."""
+    with serving(shown, defects) as address, pytest.raises(PageError, match=cause):
         remembered(config, Daemon(f"http://{address}"))
-    assert_parts(raised.value, "HTTP 503", "starts")
 
 
 def test_a_daemon_of_other_targets_is_passed_over(config: Config) -> None:
@@ -242,12 +254,3 @@ def test_a_page_is_sent_as_it_is_made() -> None:
             assert response.readline() == b"first\n"
             gate.set()
             assert response.read() == b"second\n"
-
-
-def test_a_page_that_fails_half_way_is_an_error_on_both_sides(config: Config) -> None:
-    def broken() -> Iterator[bytes]:
-        yield from islice(lines(clock.wall(), {key: nth(1) for key in KEYS}, leads=True), 2)
-        raise OverflowError("a defect")
-
-    with serving(broken, [OverflowError]) as address, pytest.raises(PageError, match="broke off"):
-        remembered(config, Daemon(f"http://{address}"))

@@ -65,10 +65,6 @@ def sync(slot: Slot, targets: Sequence[Target], seconds: float, due: float | Non
         slot.call(due)
 
 
-def is_a(key: str) -> bool:
-    return key.endswith("/a")
-
-
 class Slow:
     """A call that lasts until it is released; calls that overlap are counted."""
 
@@ -273,7 +269,7 @@ def test_a_new_leader_syncs_its_targets_once_and_moves_no_due_time(swapped: Swap
     wait_until("the first turns", lambda: len(swapped.ran) == 2, timeout=20)
     jobs = swapped.schedule._scheduler.get_jobs
     before = {job.id: job.next_run_time for job in jobs()}
-    swapped.schedule.run_part(is_a)
+    swapped.schedule.run_part(lambda key: key.endswith("/a"))
     wait_until("the part", lambda: len(swapped.ran) == 3, timeout=20)
     assert swapped.ran[2] == "both: a"
     assert {job.id: job.next_run_time for job in jobs()} == before
@@ -292,7 +288,7 @@ def test_a_part_neither_overlaps_nor_delays_its_tick(monkeypatch: pytest.MonkeyP
         tick = tick_of(slow, 3600.0, {"a": 1}, part)
         schedule.swap([tick])
         slow.begins()
-        schedule.run_part(is_a)
+        schedule.run_part(lambda key: key.endswith("/a"))
         assert not slow_part.begun.wait(PERIOD)
         slow.release.set()
         slow_part.begins()
@@ -305,7 +301,7 @@ def test_a_part_neither_overlaps_nor_delays_its_tick(monkeypatch: pytest.MonkeyP
         next_turn.begins()
         wait_until("its end", lambda: not schedule._running)
         monkeypatch.setattr(schedule, "_next_due", lambda _: clock.wall())
-        schedule._run_part(tick.name, is_a)
+        schedule._run_part(tick.name, lambda key: key.endswith("/a"))
         assert len(parts) == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.rendering.answers import ComponentState
 from autoscaler.telemetry.health import REQUIRED, Component, Health, part_of
-from tests.narrowing import assert_parts
+from tests.narrowing import assert_parts, known
 
 
 @dataclass
@@ -45,25 +45,18 @@ def make_well(health: Health) -> None:
         health.report(name, ok=True, message="well")
 
 
-def test_a_sync_that_takes_longer_than_three_periods_hangs(times: Times, health: Health) -> None:
-    """The end of the third period is still in time."""
+def test_syncs_that_take_longer_than_three_periods_hang(times: Times, health: Health) -> None:
+    """The end of the third period is in time; one that completes hides no other of its period."""
     health.expect({"15+0": 15.0, "15+1": 15.0, "60+0": 60.0})
     times.seconds += 45.0
     assert health.stalled() is None
-    health.sync_completed("15+0")
     times.seconds += 0.5
+    assert_parts(health.stalled(), "15 s", "46 s", "1 others")
+    health.sync_completed("15+0")
     assert_parts(health.stalled(), "15 s", "46 s")
+    assert "others" not in known(health.stalled())
     health.sync_completed("15+1")
     assert health.stalled() is None
-
-
-def test_syncs_that_hang_are_seen_beside_one_that_completes(times: Times, health: Health) -> None:
-    """The one of the same period does not hide them, and both count."""
-    health.expect({"15+0": 15.0, "15+1": 15.0, "15+2": 15.0})
-    for _ in range(4):
-        times.seconds += 15.0
-        health.sync_completed("15+2")
-    assert_parts(health.stalled(), "15 s", "60 s", "1 others")
 
 
 def test_a_reload_forgets_removed_syncs_and_gives_new_ones_their_time(

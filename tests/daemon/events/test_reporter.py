@@ -75,13 +75,11 @@ def test_a_change_by_another_client_is_an_event_and_a_reversal_a_warning(
     assert_parts(event.message, change.manager, f"{change.before} -> {change.after}")
 
 
-class Gate(WriteGate):
-    """Leads since an instant that the test says; closed at first."""
+class Closed(WriteGate):
+    """The gate of a process that does not lead."""
 
-    since: float | None = None
-
-    def leads_since(self, _: str | None = None, /) -> float | None:
-        return self.since
+    def leads_since(self, _: str | None = None, /) -> None:
+        return None
 
 
 LEFT_OUT = SkippedWrite(SkippedWriteReason.NOT_LEADING)
@@ -101,7 +99,7 @@ def test_only_a_follower_writes_no_events(
     reported: SyncResult, written: int, *, leads: bool
 ) -> None:
     """The leader has the same events, and writes them whatever becomes of its write."""
-    notebook = notebook_of(reported, gate=ALWAYS_OPEN if leads else Gate())
+    notebook = notebook_of(reported, gate=ALWAYS_OPEN if leads else Closed())
     assert len(notebook.written) == written
 
 
@@ -281,7 +279,7 @@ def test_a_breaker_is_an_event_on_the_pod_of_the_leader() -> None:
         ("Normal", "ScaleDownBreakerEnded", pod, 1),
     ]
     assert_parts(notebook.messages()[0], "380", "500")
-    with reporting(notebook, pod=pod, gate=Gate()) as reporter:
+    with reporting(notebook, pod=pod, gate=Closed()) as reporter:
         reporter.breaker_changed(news[0])
     assert len(notebook.written) == 2
 

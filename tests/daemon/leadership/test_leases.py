@@ -32,16 +32,10 @@ def path(namespace: str) -> str:
     return f"{manifests.leases(namespace)}/autoscaler"
 
 
-def written(outcome: Lease | Failure | None) -> Lease:
-    """Return a Lease that must be one."""
-    assert isinstance(outcome, Lease), outcome
-    return outcome
-
-
 def test_a_lease_is_read_as_it_was_written(admin_api: Api, leases: Leases, path: str) -> None:
     """What is written is read, to the microsecond, in the form of client-go."""
     assert leases.read(soon()) is None
-    made = written(leases.write(OURS, None, soon()))
+    made = instance(Lease, leases.write(OURS, None, soon()))
     assert replace(made.record, version="") == OURS
     assert leases.read(soon()) == made
     assert admin_api.get(path)["spec"] == {
@@ -51,13 +45,13 @@ def test_a_lease_is_read_as_it_was_written(admin_api: Api, leases: Leases, path:
         "renewTime": "2027-01-15T08:00:02.123456Z",
         "leaseTransitions": 3,
     }
-    renewed = written(leases.write(replace(OURS, renewed=WALL + 4), made, soon()))
+    renewed = instance(Lease, leases.write(replace(OURS, renewed=WALL + 4), made, soon()))
     assert renewed.record.renewed == WALL + 4
     assert renewed.record.version != made.record.version
 
 
 def test_a_lease_that_was_deleted_is_not_written(admin_api: Api, leases: Leases, path: str) -> None:
-    made = written(leases.write(OURS, None, soon()))
+    made = instance(Lease, leases.write(OURS, None, soon()))
     admin_api.delete(path)
     assert instance(Failure, leases.write(OURS, made, soon())).status in {404, 409}
     assert leases.read(soon()) is None
@@ -65,7 +59,7 @@ def test_a_lease_that_was_deleted_is_not_written(admin_api: Api, leases: Leases,
 
 def test_a_duration_is_rounded_up_to_whole_seconds(leases: Leases) -> None:
     """Rounded up: the others may wait longer, never shorter."""
-    made = written(leases.write(replace(OURS, duration=1.2), None, soon()))
+    made = instance(Lease, leases.write(replace(OURS, duration=1.2), None, soon()))
     assert made.record.duration == 2.0
 
 
