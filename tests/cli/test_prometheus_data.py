@@ -4,7 +4,6 @@ import json
 import math
 import re
 import tracemalloc
-import urllib.request
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ from autoscaler import clock
 from autoscaler.cli.output import CommandError
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.core.observation import Gap, Pod, PodRequests, PodSamples
+from autoscaler.core.observation import Gap, PodSamples
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import ExternalMetric, LabelSelector, ObjectMetric, ScaleTargetRef
@@ -38,7 +38,7 @@ from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
 from tests.core.builders import external as external_metric
-from tests.core.builders import of_object, value
+from tests.core.builders import of_object, pod, value
 from tests.narrowing import assert_parts, instance, known
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.daemon import external as metric_of
@@ -83,15 +83,15 @@ def past() -> Iterator[str]:
 
 
 def lines_of_pods(number: int, at: float) -> Iterator[str]:
-    for place, (pod, cores) in enumerate(PODS.items()):
-        labels = {**POD_LABELS, "pod": pod}
+    for place, (name, cores) in enumerate(PODS.items()):
+        labels = {**POD_LABELS, "pod": name}
         used = number * STEP * cores
         yield sample_line("container_cpu_usage_seconds_total", labels, used, at)
-        of_pod = {"namespace": "shop", "pod": pod}
+        of_pod = {"namespace": "shop", "pod": name}
         yield sample_line("load", of_pod, number % 13 + cores, at)
         yield sample_line("kube_pod_created", of_pod, BEGIN, at)
         yield sample_line("kube_pod_status_ready_time", of_pod, BEGIN + 20.0 + 10.0 * place, at)
-        yield sample_line("load", {"namespace": "other", "pod": pod}, 1000.0, at)
+        yield sample_line("load", {"namespace": "other", "pod": name}, 1000.0, at)
         requested = {**labels, "resource": "cpu"}
         yield sample_line("kube_pod_container_resource_requests", requested, 0.5, at)
 
@@ -121,10 +121,8 @@ def of_pods(promql: str) -> Document:
     return {"type": "Pods", "pods": {"metric": metric, "target": target}}
 
 
-def config_of(folder: Path, url: str, *metrics: Document, name: str = "web", **more: Any) -> Config:
-    entry = target("shop", name, *metrics[:1], minReplicas=1, **{"metrics": [*metrics], **more})
-    if name == "db":
-        entry["scaleTargetRef"]["kind"] = "StatefulSet"
+def config_of(folder: Path, url: str, *metrics: Document, **more: Any) -> Config:
+    entry = target("shop", "web", *metrics[:1], minReplicas=1, **{"metrics": [*metrics], **more})
     document = {"prometheus": {"url": url}, "targets": [entry]}
     return load(write_config(folder / "autoscaler.yaml", document), namespace_or_anywhere)
 
@@ -175,19 +173,15 @@ def asking(server: PrometheusServer, ask_at: AskAt) -> Asking:
 
 def requests_of(server: PrometheusServer) -> int:
     """Return how many queries a server has answered, by its own count."""
-    with urllib.request.urlopen(  # noqa: S310 - our own server
-        f"{server.url}/metrics", timeout=10
-    ) as response:
-        text = response.read().decode()
+    text = requests.get(f"{server.url}/metrics", timeout=10).text
     pattern = r'^prometheus_http_requests_total\{.*handler="/api/v1/query(?:_range)?"\} (\S+)$'
     return round(sum(map(float, re.findall(pattern, text, re.MULTILINE))))
 
 
 def values(answers: Answers, *instants: float) -> list[list[float]]:
     """Return the values at some instants, in order."""
-    found = [answers(instant) for instant in instants]
-    assert all(isinstance(text, QueryResult) for text in found), found
-    return [sorted(each.value for each in text.series) for text in found]  # type: ignore[union-attr]  # as asserted
+    results = [instance(QueryResult, answers(instant)) for instant in instants]
+    return [sorted(series.value for series in result.series) for result in results]
 
 
 # -- the same as a live sync reads ---------------------------------------------------------------
@@ -202,9 +196,7 @@ def test_answers_are_those_of_instant_queries(asking: Asking, promql: str) -> No
             at = TIME.instant(number)
             live = answered(query(reader, promql, at=at))
             replayed = instance(QueryResult, answers(at))
-            assert {
-                str(series.labels): (series.value, series.timestamp) for series in replayed.series
-            } == {str(series.labels): (series.value, series.timestamp) for series in live.series}
+            assert sorted(replayed.series, key=str) == sorted(live.series, key=str)
     assert answers(TIME.end + STEP) == QueryResult(())
 
 
@@ -221,17 +213,14 @@ def test_answers_are_those_of_instant_queries(asking: Asking, promql: str) -> No
 def test_totals_are_what_syncs_read_of_the_targets_pods(asking: Asking, metric: Document) -> None:
     data, target = asking.data(metric)
     totals = data.totals(target, 0)
-    pods = [
-        Pod(name, "Running", None, None, None, deleted=False, requests=PodRequests(()))
-        for name in PODS
-        if "api" not in name
-    ]
+    pods = [pod(name) for name in PODS if "api" not in name]
     with reading(asking.url) as reader:
         for number in (0, 7, 300):
             at = TIME.instant(number)
             live = answered(query(reader, target.queries[0].promql, at=at))
-            found = read(target.spec.metrics[0], target.queries[0], live, "shop", pods, at)
-            milli = sum(sample.milli for sample in instance(PodSamples, found).samples.values())
+            reading_now = read(target.spec.metrics[0], target.queries[0], live, "shop", pods, at)
+            samples = instance(PodSamples, reading_now).samples.values()
+            milli = sum(sample.milli for sample in samples)
             assert totals(at) == Total(milli / 1000, 2)
 
 
@@ -357,7 +346,8 @@ def test_kube_state_metrics_knows_the_pods_that_ran(asking: Asking) -> None:
 
 def test_pods_without_kube_state_metrics_are_not_known(asking: Asking) -> None:
     shared = Assumptions(loads=(LoadAssumption(model="shared"),))
-    data, target = asking.data(external("q", 'depth{queue="mail"}'), name="db", assumptions=shared)
+    ref = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
+    data, target = asking.data(external("q", "vector(1)"), scaleTargetRef=ref, assumptions=shared)
     known = (data.ran(target), data.replicas(target), data.ready_seconds(target))
     assert (known, data.requests(target)) == ((None, None, None), None)
     total = instance(QueryFailure, data.totals(target, 0)(TIME.begin))

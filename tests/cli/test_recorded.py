@@ -32,11 +32,13 @@ from tests.tables import rows
 from tests.telemetry.results import metrics_of, result_of, target_of
 from tests.web.api.serving import serving, views_of
 from tests.web.test_listener import HOST
+from tests.worlds.daemon import write_config
 from tests.worlds.prometheus.web_config import NEW
 from tests.worlds.record import synced
 
 WEB = "shop/Deployment/web"
 NOW = BASE + 3600
+Source = tuple[str, str]
 Take = Callable[[Iterable[bytes]], object]
 
 
@@ -71,9 +73,10 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def read_directory(directory: Path, command: str) -> tuple[int, str, str]:
-    """Run a command with the record of a state directory."""
-    return ran(*shlex.split(command), "--state-directory", str(directory))
+def read(source: Path | Source, command: str) -> tuple[int, str, str]:
+    """Run a command with the record of a state directory, or these options."""
+    options = ("--state-directory", str(source)) if isinstance(source, Path) else source
+    return ran(*shlex.split(command), *options)
 
 
 @contextmanager
@@ -84,37 +87,34 @@ def daemon_of(directory: Path, *leaders: ClusterLeader) -> Iterator[str]:
         yield f"http://{HOST}:{listener.port}"
 
 
+@pytest.fixture(params=["directory", "daemon"])
+def source(request: pytest.FixtureRequest, state: Path) -> Iterator[Source]:
+    """Give the options of both sources of a record, from which commands print the same."""
+    with daemon_of(state) as url:
+        daemon = request.param == "daemon"
+        yield ("--url", url) if daemon else ("--state-directory", str(state))
+
+
 # -- explain -------------------------------------------------------------------------------------
 
 
-def test_the_decision_in_force_is_explained_with_local_times(state: Path) -> None:
-    code, out, err = read_directory(state, "explain shop/web --at 01:03")
+def test_the_decision_in_force_is_explained_with_local_times(source: Source) -> None:
+    code, out, err = read(source, "explain shop/web --at 01:03")
     first, heading, scale, metric, *_ = out.splitlines()
     assert (code, heading) == (0, "Decision")
-    assert_parts(err, str(state), "CET (UTC+01:00)")
+    assert_parts(err, source[1], "CET (UTC+01:00)")
     assert_parts(first, f"{WEB} at 01:02:15: ", "(5)")
     assert_parts(scale, "5 replicas", "maxReplicas 100")
     assert_parts(metric, "queue", "10")
 
 
-def test_a_decision_of_another_day_has_a_date(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_of_another_day_is_dated(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clock, "wall", lambda: NOW + 86400)
-    out = read_directory(state, "explain shop/web --at 'yesterday 01:03'")[1]
+    out = read(source, "explain shop/web --at 'yesterday 01:03'")[1]
     assert out.startswith(f"{WEB} at 2026-01-01 01:02:15: ")
     assert out.count("2026-01-01") == 1  # the other times are in the same day
-
-
-def test_a_daemon_gives_the_same_explanation(state: Path) -> None:
-    """Also of the last change, of all since a time, and of what nobody knows."""
-    forms = ("--at 01:03", "--last-change", "--since 2h", "-o json", "")
-    of_web = [(0, ["shop/web", *form.split()]) for form in forms]
-    with daemon_of(state) as url:
-        for code, options in (*of_web, (2, ["shop/wbe"]), (1, ["shop/web", "--at", "2025-12-31"])):
-            of_directory = ran("explain", *options, "--state-directory", str(state))
-            of_daemon = ran("explain", *options, "--url", url)
-            assert (of_directory[0], of_daemon[:2]) == (code, of_directory[:2])
-            err = of_directory[2].replace(f"the record in {state}", f"the daemon at {url}")
-            assert of_daemon[2] in {err, ""}
 
 
 OTHER = ClusterLeader("", leading=False, holder="b_2", url="http://b:9191")
@@ -138,24 +138,24 @@ def test_another_leader_of_the_clusters_is_named(
 ) -> None:
     """It has recorded what this daemon did not write itself."""
     with daemon_of(state, *leaders) as url:
-        code, out, err = ran(*command.split(), "--url", url)
+        code, out, err = read(("--url", url), command)
     assert (code, err.count("\n"), "b_2" in out) == (0, 1 + bool(parts), False)
     assert_parts(err, *parts)
 
 
-def test_the_last_change_and_all_since_a_time_are_explained(state: Path) -> None:
+def test_the_last_change_and_all_since_a_time_are_explained(source: Source) -> None:
     """Of the count, by hand at 00:10; since a time each one, and what held then."""
-    code, out, _ = read_directory(state, "explain shop/web --last-change")
+    code, out, _ = read(source, "explain shop/web --last-change")
     assert (code, "\x1b" in out) == (0, False)
     assert out.startswith(f"{WEB} at 01:10:00: ")
-    code, out, _ = read_directory(state, "explain shop/web --since 01:01")
+    code, out, _ = read(source, "explain shop/web --since 01:01")
     heads = [text.split(": ")[0] for text in out.split("\n\n")]
     times_of_day = ("01:00:00", "01:02:00", "01:02:15", "01:10:00")
     assert (code, heads) == (0, [f"{WEB} at {item}" for item in times_of_day])
 
 
-def test_the_json_of_an_explanation_is_the_one_of_the_api(state: Path) -> None:
-    code, out, err = read_directory(state, "explain shop/web --at 2026-01-01T00:03:00Z -o json")
+def test_the_json_of_an_explanation_is_the_one_of_the_api(source: Source, state: Path) -> None:
+    code, out, err = read(source, "explain shop/web --at 2026-01-01T00:03:00Z -o json")
     expected = known(explanation_at(DirectoryRecord(state), WEB, BASE + 180.999))
     assert (code, json.loads(out), err) == (0, [expected.document()], "")
 
@@ -170,17 +170,17 @@ def test_a_recomputed_decision_with_another_result_is_a_failure(
     if not same:
         monkeypatch.setattr(recorded, "recompute", otherwise)
     command = "explain shop/web --recompute"
-    code, out, _ = read_directory(state, command)
+    code, out, _ = read(state, command)
     heading, last = out.splitlines()[-2:]
     assert (code, heading) == (int(not same), "Recomputed")
     assert ("7 replicas" in last) is not same
-    code, out, _ = read_directory(state, f"{command} -o json")
+    code, out, _ = read(state, f"{command} -o json")
     assert (code, json.loads(out)[0]["recomputed"]) == (int(not same), same)
 
 
 def test_a_daemon_cannot_recompute_a_decision(state: Path) -> None:
     with daemon_of(state) as url:
-        refused = ran("explain", "shop/web", "--recompute", "--url", url)
+        refused = read(("--url", url), "explain shop/web --recompute")
     assert_refused(refused, 2, "--recompute", "--state-directory")
 
 
@@ -194,17 +194,17 @@ def test_a_daemon_cannot_recompute_a_decision(state: Path) -> None:
         ("history --since now --until 1h", 2, "--until, 2026-01-01 01:00"),
     ],
 )
-def test_a_wrong_name_or_time_is_refused(state: Path, command: str, code: int, part: str) -> None:
-    assert_refused(read_directory(state, command), code, part)
+def test_a_wrong_name_or_time_fails(source: Source, command: str, code: int, part: str) -> None:
+    assert_refused(read(source, command), code, part)
 
 
 def test_without_a_record_a_command_fails(tmp_path: Path) -> None:
     """Of a directory, of a daemon that is away, and of one that keeps no record."""
     nowhere = "http://127.0.0.1:1"
-    for command in (["explain", "shop/web"], ["history"], ["status"]):
-        of_directory = ran(*command, "--state-directory", str(tmp_path))
-        assert_refused(of_directory, 1, f"{tmp_path}: ", "record.db")
-        assert_refused(ran(*command, "--url", nowhere), 1, nowhere, NotRunningError.advice)
+    for command in ("explain shop/web", "history", "status"):
+        assert_refused(read(tmp_path, command), 1, f"{tmp_path}: ", "record.db")
+        refused = read(("--url", nowhere), command)
+        assert_refused(refused, 1, nowhere, NotRunningError.advice)
     with serving(views_of(metrics_of(result_of(target_of("web"))))) as listener:
         result = ran("explain", WEB, "--url", f"http://{HOST}:{listener.port}")
     assert_refused(result, 1, "`record` is null")
@@ -219,17 +219,17 @@ def test_a_damaged_record_is_an_error(state: Path, tmp_path: Path) -> None:
         source.backup(copy)
         copy.execute("UPDATE changes SET body = x'00'")
         copy.commit()
-    code, out, _ = read_directory(tmp_path, f"explain {WEB} --at 01:02")
+    code, out, _ = read(tmp_path, f"explain {WEB} --at 01:02")
     assert code == 0
     assert_parts(out, "3 -> 5", "cannot be read: ")
     (tmp_path / "record.db").write_bytes(b"no database " * 1000)
     for companion in ("record.db-wal", "record.db-shm"):
         (tmp_path / companion).unlink(missing_ok=True)
-    assert_refused(read_directory(tmp_path, "history"), 1, "record.db")
+    assert_refused(read(tmp_path, "history"), 1, "record.db")
 
 
-def test_the_last_decision_is_valid_only_until_it_was_last_recorded(state: Path) -> None:
-    code, out, _ = read_directory(state, f"explain {WEB}")
+def test_the_last_decision_is_valid_only_until_it_was_last_recorded(source: Source) -> None:
+    code, out, _ = read(source, f"explain {WEB}")
     assert code == 0
     assert_parts(out, "last recorded, at 01:10:00\n", "recorded from 01:10:00")
     assert "still valid" not in out
@@ -246,11 +246,11 @@ HISTORY = r"""
 """
 
 
-def test_history_has_a_line_for_each_change_in_order(state: Path) -> None:
-    """With tabs in a pipe; a daemon gives the same, and the JSON is the one of the API."""
+def test_history_has_a_line_for_each_change_in_order(source: Source, state: Path) -> None:
+    """With tabs in a pipe; the JSON is the one of the API."""
     stored = DirectoryRecord(state)
     changes = [change_of(row, stored) for row in stored.changes(None, 0, NOW, limit=10)[::-1]]
-    code, out, _ = read_directory(state, "history")
+    code, out, _ = read(source, "history")
     assert (code, [line.split("\t") for line in out.splitlines()]) == (
         0,
         [
@@ -258,11 +258,7 @@ def test_history_has_a_line_for_each_change_in_order(state: Path) -> None:
             for (time_of_day, count), change in zip(rows(HISTORY), changes, strict=True)
         ],
     )
-    with daemon_of(state) as url:
-        assert ran("history", "--url", url)[:2] == (0, out)
-        last_two = ran("history", "shop/web", "--limit", "2", "--url", url)[1]
-        assert last_two == "".join(out.splitlines(keepends=True)[2:])
-    json_out = read_directory(state, "history -o json")[1]
+    json_out = read(source, "history -o json")[1]
     assert json.loads(json_out) == [change.document() for change in changes]
 
 
@@ -270,15 +266,16 @@ def test_history_has_a_line_for_each_change_in_order(state: Path) -> None:
     ("options", "times_of_day", "parts"),
     [
         ("--limit 1", ["01:10:00"], [" 1 of --limit"]),
+        ("shop/web --limit 2", ["01:02:15", "01:10:00"], [" 2 of --limit"]),
         ("shop/web --since 01:01 --until 01:05", ["01:02:00", "01:02:15"], []),
         ("--since 10m", [], ["since 2026-01-01 01:50:00+01:00"]),
     ],
 )
 def test_history_is_limited_to_a_span_and_a_number(
-    state: Path, options: str, times_of_day: list[str], parts: list[str]
+    source: Source, options: str, times_of_day: list[str], parts: list[str]
 ) -> None:
     """The first changes are left out, which is reported, like a span without any."""
-    code, out, err = read_directory(state, f"history {options}")
+    code, out, err = read(source, f"history {options}")
     assert (code, [line[11:19] for line in out.splitlines()]) == (0, times_of_day)
     assert err.count("\n") == 1 + len(parts)
     assert_parts(err, *parts)
@@ -286,15 +283,12 @@ def test_history_is_limited_to_a_span_and_a_number(
 
 def test_status_of_a_directory_is_what_was_recorded_last(state: Path, tmp_path: Path) -> None:
     """With the time of the record, and the address of the daemon if it does not answer."""
-    code, out, err = read_directory(state, "status")
+    code, out, err = read(state, "status")
     cells = out.splitlines()[1].split("\t")[:5]
     assert (code, cells) == (0, [WEB, "queue: 12.5/10", "1", "100", "4 -> 5"])
     assert_parts(err, str(state), " 2026-01-01 01:")
-    file = tmp_path / "autoscaler.yaml"
-    file.write_text(
-        "prometheus: {url: http://127.0.0.1:9}\nlisten: 127.0.0.1:9\n"
-        f"stateDirectory: {state}\ntargets: []\n"
-    )
+    document = {"prometheus": {"url": "http://p"}, "listen": "127.0.0.1:9", "targets": []}
+    file = write_config(tmp_path / "autoscaler.yaml", document | {"stateDirectory": str(state)})
     code, out, err = ran("status", "-c", str(file))
     assert (code, WEB in out) == (0, True)
     assert_parts(err, "http://127.0.0.1:9; ", " 2026-01-01 01:")
@@ -307,11 +301,11 @@ def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) ->
         record(writer, three(), {0.295: 15.0, 1.295: 60.0, 1.795: 60.0})
     for time_of_day, expected in (("00", "at 3"), ("01", "(6)"), ("01.295", "3 -> 6")):
         command = f"explain {WEB} --at '2026-01-01 01:00:{time_of_day}'"
-        code, out, _ = read_directory(tmp_path, command)
+        code, out, _ = read(tmp_path, command)
         assert code == 0
         assert_parts(out.splitlines()[0], f"01:00:{time_of_day[:2]}", expected)
     command = "history --since 2026-01-01 --until '2026-01-01 01:00'"
-    code, out, _ = read_directory(tmp_path, command)
+    code, out, _ = read(tmp_path, command)
     assert (code, out.count(WEB)) == (0, 1)
 
 
@@ -323,8 +317,8 @@ def test_the_history_has_a_line_for_the_time_without_a_record(tmp_path: Path) ->
         with running(tmp_path, time=time) as writer:
             record(writer, three(), {begin: 15.0})
     with daemon_of(tmp_path) as url:
-        for place in (("--state-directory", str(tmp_path)), ("--url", url)):
-            code, out, _ = ran("history", "--since", "2026-01-01", *place)
+        for place in (tmp_path, ("--url", url)):
+            code, out, _ = read(place, "history --since 2026-01-01")
             lines = [line.split("\t") for line in out.splitlines()]
             assert code == 0
             assert [line[0][11:19] for line in lines] == ["01:00:00", "01:00:00", "01:10:00"]
@@ -370,9 +364,9 @@ def test_a_daemon_is_asked_over_tls_by_a_client_that_signs_in(state: Path, tmp_p
             ):
                 assert_refused(ran(*command, *arguments), 1, url, part)
         file = tmp_path / "asked.yaml"
+        listen = f"listen: {url.removeprefix('https://')}\nweb: {{{TLS}}}\n"
         file.write_text(
-            f"prometheus: {{url: http://p}}\nlisten: {url.removeprefix('https://')}\n"
-            f"stateDirectory: null\nweb: {{{TLS}}}\ntargets: []\n"
+            f"prometheus: {{url: http://p}}\n{listen}stateDirectory: null\ntargets: []\n"
         )
         for name in ("history", "status"):
             assert ran(name, "-c", str(file), *trusting[2:], *token)[0] == 0

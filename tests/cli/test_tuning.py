@@ -18,14 +18,10 @@ from autoscaler.lab.tuning import space_document
 from tests.cli.refusals import assert_refused
 from tests.cli.replay_files import DAY, Load, config, samples, space, wave
 from tests.cli.test_commands import ran
-from tests.narrowing import assert_parts, instance, known
+from tests.narrowing import assert_parts, known
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "replay.md"
 COSTS = ("--shortage-cost", "100", "--replica-hour-cost", "1")
-
-
-def pasted(out: str) -> dict[str, object]:
-    return instance(dict, yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2]))
 
 
 def command(
@@ -68,11 +64,12 @@ def test_a_lower_target_is_found_and_can_be_pasted(tmp_path: Path) -> None:
     assert_parts(out, "4 candidates", "  targetFactors: [0.6, 0.8, 1.0, 1.2]")
     assert_parts(out, "first 6 days, ", "last 6 days; ", "is better")
     assert days_better(out) == "6 of 6"
-    own, file = pasted(out), tmp_path / "a.yaml"
+    pasted = yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2])
     external = {"metric": {"name": "load"}, "target": {"type": "AverageValue", "averageValue": "8"}}
-    assert own == {"metrics": [{"type": "External", "external": external}]}
+    assert pasted == {"metrics": [{"type": "External", "external": external}]}
+    file = tmp_path / "a.yaml"
     document = yaml.safe_load(file.read_text())
-    document["targets"][0] |= own
+    document["targets"][0] |= pasted
     file.write_text(yaml.safe_dump(document))
     assert ran("validate", str(file))[0] == 0
 
