@@ -385,48 +385,50 @@ def test_series_that_are_left_out_make_no_difference(
 
 # -- odd data ------------------------------------------------------------------------------------
 
+
+def of_service(promql: str) -> Document:
+    """Return a metric of the Service `mail`, whose series have the queue as the service."""
+    labelled = f'label_replace({promql}, "service", "$1", "queue", "(.+)")'
+    service = {"apiVersion": "v1", "kind": "Service", "name": "mail"}
+    metric, target = {"name": "q", "query": labelled}, {"type": "Value", "value": "5"}
+    return {
+        "type": "Object",
+        "object": {"describedObject": service, "metric": metric, "target": target},
+    }
+
+
 GOOD = external("good", "vector(1)")
+DEPTH = external("q", "depth")
 EACH_DEPTH = [external(metric, f'depth{{queue="{metric}"}}') for metric in "abc"]
+TWO_MAILS = 'label_replace(bound, "queue", "mail", "", "") or depth'
+BOUND = {"minReplicasQuery": {"query": "bound"}}
 FIRST, LAST, LATER = map(rfc3339, (TIME.begin, TIME.end, BEGIN + 2 * HOUR))
-ODD: dict[str, tuple[list[Document], list[str]]] = {
-    "no data": ([external("q", "none")], [" q: ", " none ", f"{FIRST} to {LAST}"]),
-    "a counter": ([external("q", "served_total")], [" q: ", " served_total ", "counter"]),
-    "gaps": ([external("q", "ratio")], [" q: ", " ratio ", "NaN", "10 %"]),
-    "not PromQL": ([external("q", "sum(")], [" q: ", " sum( ", "parse error"]),
-    "gaps of pods": ([of_pods("(load - load) / (load - load)"), cpu()], ["NaN", "100 %"]),
-    "several queries": ([*EACH_DEPTH], [" a: ", 'depth{queue="a"}', "(2 more"]),
+ODD: dict[str, tuple[list[Document], Document, list[str]]] = {
+    "no data": ([external("q", "none")], {}, [" q: ", " none ", f"{FIRST} to {LAST}"]),
+    "a counter": ([external("q", "served_total")], {}, [" q: ", " served_total ", "counter"]),
+    "gaps": ([external("q", "ratio")], {}, [" q: ", " ratio ", "NaN", "10 %"]),
+    "not PromQL": ([external("q", "sum(")], {}, [" q: ", " sum( ", "parse error"]),
+    "gaps of pods": ([of_pods("(load - load) / (load - load)"), cpu()], {}, ["NaN", "100 %"]),
+    "several queries": ([*EACH_DEPTH], {}, [" a: ", 'depth{queue="a"}', "(2 more"]),
+    "an object": ([of_service(TWO_MAILS)], {}, [" q: ", f"2 series at {FIRST}"]),
+    "a bound": ([DEPTH], BOUND, [" bound ", FIRST, f"2 series at {LATER}"]),
 }
 
 
-@pytest.mark.parametrize(("metrics", "parts"), ODD.values(), ids=ODD)
-def test_odd_data_has_one_note(asking: Asking, metrics: list[Document], parts: list[str]) -> None:
-    (note,) = asking.data(*metrics, GOOD)[0].told
+@pytest.mark.parametrize(("metrics", "more", "parts"), ODD.values(), ids=ODD)
+def test_odd_data_has_one_note(
+    asking: Asking, metrics: list[Document], more: Document, parts: list[str]
+) -> None:
+    (note,) = asking.data(*metrics, GOOD, **more)[0].told
     assert_parts(note, "shop/Deployment/web: ", *parts)
 
 
-@pytest.mark.parametrize("promql", ["depth", "rate(growing_total[2m])", "vector(3)"])
-def test_good_data_has_no_note(asking: Asking, promql: str) -> None:
-    assert not asking.data(external("q", promql), GOOD)[0].told
+GROWING = external("q", "rate(growing_total[2m])")
 
 
-def test_a_bound_of_several_series_has_one_note(asking: Asking) -> None:
-    (note,) = asking.data(external("q", "depth"), minReplicasQuery={"query": "bound"})[0].told
-    assert_parts(note, " bound ", FIRST, f"2 series at {LATER}")
-
-
-def test_an_object_metric_needs_one_series_of_its_object(asking: Asking) -> None:
-    several = []
-    for promql in ("depth", 'label_replace(bound, "queue", "mail", "", "") or depth'):
-        labelled = f'label_replace({promql}, "service", "$1", "queue", "(.+)")'
-        metric = {
-            "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "mail"},
-            "metric": {"name": "q", "query": labelled},
-            "target": {"type": "Value", "value": "5"},
-        }
-        data, _ = asking.data({"type": "Object", "object": metric})
-        several.append([f"2 series at {FIRST}" in note for note in data.told])
-    assert True not in several[0]
-    assert several[1][0]
+@pytest.mark.parametrize("metric", [DEPTH, GROWING, GOOD, of_service("depth")])
+def test_good_data_has_no_note(asking: Asking, metric: Document) -> None:
+    assert not asking.data(metric)[0].told
 
 
 def test_a_selector_that_matches_nothing_is_an_error(asking: Asking) -> None:
