@@ -15,7 +15,7 @@ from autoscaler.lab.past.range_files import default_folder
 # -- files that a user names -----------------------------------------------------------------------
 
 
-def test_nothing_is_left_of_one_that_cannot_be_replaced(
+def test_a_failed_replacement_leaves_only_the_old_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a full disk the old content stays, and no half of the new one."""

@@ -92,7 +92,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("zone", CHANGES)
-def test_changes_of_the_clock(zone: str) -> None:
+def test_skipped_times_move_to_the_next_instant_and_repeated_times_count_once(zone: str) -> None:
     """A wall time that is left out is the next there is; one that comes twice is its first."""
     for expression, after, expected in CHANGES[zone]:
         assert instants(expression, zone, after, 2) == expected.split(), (expression, after)
@@ -200,7 +200,7 @@ def test_of_several_schedules_all_that_are_open_count() -> None:
     assert open_windows([], now) == ()
 
 
-def test_any_order_of_instants() -> None:
+def test_windows_do_not_depend_on_the_order_of_instants() -> None:
     """What is remembered never shows: the clock may be set, and threads have times of their own."""
     begin = int(at("2026-10-23T00:00"))
     times = [float(second) for second in range(begin, begin + 4 * 86400, 1800)]
@@ -229,7 +229,7 @@ def _two_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_two_expressions")
-def test_more_expressions_than_are_remembered() -> None:
+def test_forgotten_expressions_are_read_again() -> None:
     """They are read again at the changes of their windows, with the same outcome."""
     begin = int(at("2026-10-23T00:00"))
     many = [window(f"{minute} 8 * * *", f"{minute} 18 * * *") for minute in range(4)]
@@ -276,7 +276,7 @@ NOT_ALTERNATING = [
 ]
 
 
-def test_whether_starts_and_ends_alternate() -> None:
+def test_alternating_starts_and_ends_are_recognized() -> None:
     """Over whole weeks and years; two at the same instant do not, nor do too many to compare."""
     for times in ALTERNATING:
         assert schedules.alternate(*times), times
@@ -306,6 +306,8 @@ SECONDS_OPEN = [
 
 
 @pytest.mark.parametrize(("start", "end", "seconds"), SECONDS_OPEN)
-def test_how_long_a_window_is_open(start: str, end: str, seconds: float | None) -> None:
+def test_seconds_open_are_zero_if_each_start_is_an_end(
+    start: str, end: str, seconds: float | None
+) -> None:
     """Zero where each start is an end too, None where there are too many to tell."""
     assert schedules.seconds_open(start, end, "UTC") == seconds

@@ -34,12 +34,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_none_of_it_is_refused_with_a_sentence(text: str) -> None:
+def test_invalid_notation_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^(has|goes|stands) "):
         parse(text)
 
 
-def test_histograms_are_refused_with_their_own_sentence() -> None:
+def test_native_histograms_are_refused() -> None:
     with pytest.raises(ValueError, match="histogram"):
         parse("1 {{schema:0 sum:5 count:4 buckets:[1 2 1]}}x3")
 

@@ -85,7 +85,7 @@ def test_a_load_stays_within_its_range_and_uses_it(load: Load, low: float, high:
 
 # The binaries are built where they are not there yet, which takes minutes.
 @pytest.mark.timeout(1200)
-def test_a_short_run() -> None:
+def test_a_short_run_compares_every_target() -> None:
     if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.agreement` builds it")
     at_once = {"scaleDown": {"stabilizationWindowSeconds": 0}}

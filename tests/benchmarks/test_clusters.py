@@ -33,7 +33,7 @@ def missed(found: Results) -> list[str]:
     return [bound.what.partition(",")[0] for bound in bounds if bound.is_missed]
 
 
-def test_one_and_many_are_measured() -> None:
+def test_one_and_three_clusters_are_measured() -> None:
     required_program("prometheus")
     found = clusters.run(SMALL, print)
     assert list(found) == [(1, False), (3, False), (1, True), (3, True)]
@@ -56,7 +56,7 @@ def test_one_and_many_are_measured() -> None:
         (rest(cpu=0.0), rest(), ["CPU"]),
     ],
 )
-def test_the_bounds(first: Rest, many: Rest, bounds: list[str]) -> None:
+def test_a_missed_bound_is_named(first: Rest, many: Rest, bounds: list[str]) -> None:
     assert missed(results(first, many)) == bounds
 
 
@@ -69,5 +69,5 @@ def test_the_bounds(first: Rest, many: Rest, bounds: list[str]) -> None:
         ("GET deployments", OF_TARGETS),
     ],
 )
-def test_kinds_of_requests(asked: str, kind: str) -> None:
+def test_requests_are_counted_by_kind(asked: str, kind: str) -> None:
     assert clusters.kind_of(asked) == kind

@@ -25,7 +25,7 @@ def step(began: float | None, *landings: float) -> Step:
     return Step(4, 0.0, began, list(landings), {})
 
 
-def test_counters() -> None:
+def test_counters_are_summed_by_label() -> None:
     assert counters.api_requests(PAGE) == {"GET deployments/scale": 42, "WATCH pods": 1}
     assert counters.prometheus_queries(PAGE) == 3
     assert counters.reconciles(PAGE) == 42
@@ -33,7 +33,7 @@ def test_counters() -> None:
     assert counters.metric_requests(PAGE) == 0
 
 
-def test_difference() -> None:
+def test_a_difference_subtracts_every_counter() -> None:
     assert difference({"a": 1, "b": 2}, {"a": 1, "b": 5, "c": 1}) == {"b": 3, "c": 1}
 
 

@@ -15,7 +15,7 @@ from tests.importers.importing import imported
 PROMETHEUS = "http://127.0.0.1:9090"
 
 
-def test_both_sides_are_told_the_same(tmp_path: Path) -> None:
+def test_both_sides_have_the_same_configuration(tmp_path: Path) -> None:
     """A ScaledObject, converted, is our target, but for names and the query."""
     prometheus = SimpleNamespace(url=PROMETHEUS)
     bed = SimpleNamespace(prometheus=prometheus, folder=tmp_path, kubeconfig=tmp_path / "config")
@@ -32,6 +32,6 @@ def test_both_sides_are_told_the_same(tmp_path: Path) -> None:
     assert theirs.spec.metrics[0].target == ours.spec.metrics[0].target
 
 
-def test_what_is_built_is_pinned() -> None:
+def test_the_keda_version_is_pinned() -> None:
     """go.mod says which KEDA the figures are of."""
     assert MODULE.version() == "v2.21.0"

@@ -52,7 +52,7 @@ def test_the_policies_of_a_ramp_are_the_defaults_at_the_default_period() -> None
 
 # The binaries are built where they are not there yet, which takes minutes.
 @pytest.mark.timeout(1200)
-def test_a_short_run() -> None:
+def test_a_short_run_climbs_to_the_maximum() -> None:
     if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.ramp` builds it")
     with if_available(), ramp.servers(print) as bed:

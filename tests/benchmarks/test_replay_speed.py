@@ -7,7 +7,7 @@ import pytest
 from benchmarks import replay_speed
 
 
-def test_both_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_tables_have_a_row_for_each_size(capsys: pytest.CaptureFixture[str]) -> None:
     replay_speed.main(["--targets", "2", "--days", "0.02"])
     printed = capsys.readouterr().out
     assert "2 targets, 0.02 days, 230 steps:" in printed

@@ -56,7 +56,7 @@ def test_every_target_reaches_its_replicas(results: Results) -> None:
             assert step.began <= step.landings[0] <= step.landings[-1]
 
 
-def test_what_is_measured_at_rest(results: Results) -> None:
+def test_all_processes_are_measured_at_rest(results: Results) -> None:
     processes = {"autoscaler", "kube-apiserver", "etcd", "prometheus"}
     for figures in (*ours(results), *results.pods):
         assert set(rest(figures).window.cpu) == processes

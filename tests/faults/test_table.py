@@ -87,7 +87,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             seen=[test_earlier_state.NEWER],
         ),
         "unwritable record": Proof(
-            test_full_disk.test_a_full_disk_is_gone_on_from,
+            test_full_disk.test_store_and_record_continue_after_a_full_disk,
             test_record_failures.test_a_disk_that_does_not_answer_keeps_nobody_waiting,
             seen=[test_record_failures.TOO_SLOW],
         ),

@@ -91,7 +91,7 @@ def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
     target.sync("105s", queue=50).was(change=True).marked(Mark.STABILIZING)
 
 
-def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
+def test_a_write_failure_and_new_rules_are_changes() -> None:
     target = timeline_of(QUEUE)
     target.sync("0s", queue=30).was(change=True)
     target.sync("15s", queue=30).was(change=True, write=WriteFailure("refused"))
@@ -118,7 +118,7 @@ ALONE = [
 
 
 @pytest.mark.parametrize(("first", "other"), ALONE)
-def test_each_of_these_alone_is_a_change(
+def test_each_field_of_a_decision_alone_is_a_change(
     first: Mapping[str, Any], other: Mapping[str, Any]
 ) -> None:
     target = Target("shop", spec(QUEUE, MAILS), ())

@@ -66,7 +66,7 @@ def busy_day() -> list[Sample]:
 
 
 @given(steps)
-def test_round_trip(given_steps: Steps) -> None:
+def test_packed_samples_are_unpacked_to_the_millisecond(given_steps: Steps) -> None:
     """Every sample that changes something comes back with its time to the millisecond.
 
     What the additions return makes up the text.
@@ -78,7 +78,7 @@ def test_round_trip(given_steps: Steps) -> None:
     assert packer.end == (samples[-1].time if samples else BEGIN)
 
 
-def test_unchanged() -> None:
+def test_unchanged_samples_take_no_room() -> None:
     packer = Packer(BEGIN, PERIOD)
     assert packer.add(BEGIN, (3, 3, 500, 3))
     later = [BEGIN + PERIOD * index for index in range(1, SYNCS_A_DAY)]
@@ -86,7 +86,7 @@ def test_unchanged() -> None:
     assert packer.end == later[-1]
 
 
-def test_cost() -> None:
+def test_a_packed_sync_has_6_bytes() -> None:
     """A sync of a busy target has 6 bytes; a minute, with its range, three times that."""
     samples = busy_day()
     packer = packed(samples)
@@ -108,7 +108,7 @@ def test_cost() -> None:
         (float("inf"), (2,)),
     ],
 )
-def test_too_much(time: float, those: Numbers) -> None:
+def test_numbers_and_times_out_of_range_are_refused(time: float, those: Numbers) -> None:
     packer = Packer(BEGIN, PERIOD)
     packer.add(BEGIN, (1,))
     with pytest.raises(ValueError, match=r"beyond|more than|not a valid time"):
@@ -121,7 +121,9 @@ def test_too_much(time: float, those: Numbers) -> None:
     "read", [lambda text: unpack(text, BEGIN, PERIOD), lambda text: unpack_minutes(text, BEGIN)]
 )
 @given(text=st.text(max_size=300) | st.text("0123456789-,;", max_size=300))
-def test_any_text(read: Callable[[str], Iterator[Sample]], text: str) -> None:
+def test_unpacking_any_text_fails_only_with_a_value_error(
+    read: Callable[[str], Iterator[Sample]], text: str
+) -> None:
     try:
         count = sum(1 for _ in read(text))
     except ValueError:
@@ -142,12 +144,12 @@ def test_any_text(read: Callable[[str], Iterator[Sample]], text: str) -> None:
         f",{'1' * 10_000};",
     ],
 )
-def test_damage(text: str) -> None:
+def test_damaged_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"cut off|invalid|64 bits|string"):
         list(unpack(text, BEGIN, PERIOD))
 
 
-def test_before_damage() -> None:
+def test_samples_before_the_damage_are_unpacked() -> None:
     samples = busy_day()[:9]
     read = unpack(packed(samples).text + ",8", BEGIN, PERIOD)
     assert [next(read) for _ in samples] == samples
@@ -156,7 +158,7 @@ def test_before_damage() -> None:
 
 
 @given(steps)
-def test_round_trip_of_minutes(given_steps: Steps) -> None:
+def test_packed_minutes_are_unpacked(given_steps: Steps) -> None:
     minutes = list(by_minute(sorted(timed(given_steps), key=lambda step: step.time)))
     begin = minutes[0].time if minutes else BEGIN
     assert list(unpack_minutes(pack_minutes(minutes, begin), begin)) == minutes
@@ -189,5 +191,7 @@ def test_round_trip_of_minutes(given_steps: Steps) -> None:
         ),
     ],
 )
-def test_a_minute(samples: list[Sample], minutes: list[Sample]) -> None:
+def test_a_minute_has_the_last_least_and_most_numbers(
+    samples: list[Sample], minutes: list[Sample]
+) -> None:
     assert list(by_minute(samples)) == minutes

@@ -55,18 +55,18 @@ def test_a_stale_marker_ends_a_series() -> None:
     assert values(answers, 29, 30, 89, 90) == [[1.0, 2.0], [2.0], [2.0], [3.0, 2.0]]
 
 
-def test_a_value_that_is_no_number_is_one() -> None:
+def test_nan_is_a_value() -> None:
     ((value,),) = values(answers_from([chunk(0, 60, series((0, math.nan)))]), 10)
     assert math.isnan(value)
 
 
-def test_before_between_and_after_parts_there_is_nothing() -> None:
+def test_outside_of_parts_there_are_no_series() -> None:
     parts = [chunk(10, 60, series((0, 1.0))), chunk(100, 160, series((60, 2.0)))]
     found = values(answers_from(parts), 5, 10, 59.9, 60, 99.9, 100, 159.9, 160)
     assert found == [[], [1.0], [1.0], [], [], [2.0], [2.0], []]
 
 
-def test_a_part_that_failed_says_why() -> None:
+def test_a_failed_part_answers_with_its_failure() -> None:
     parts = [
         AnswerChunk(BASE, BASE + 60, _FAILED),
         chunk(60, 120, series((60, 1.0)), warnings=("partial",)),

@@ -95,7 +95,7 @@ def test_an_average_is_of_recorded_ready_pods(least: int, most: int, early: int,
     assert found == [2.0 * early, 2.0 * late]
 
 
-def test_what_is_not_known_is_not_read() -> None:
+def test_an_unknown_load_has_no_reading() -> None:
     web = SimulatedWorkload("web", BASE, 2)
     missing = shared(None)
     assert missing.answer(BASE, web) == QueryResult(())
@@ -148,7 +148,7 @@ def test_a_queue_fills_and_drains() -> None:
     st.lists(st.tuples(st.floats(0, 100), st.integers(0, 30)), min_size=1, max_size=40),
     st.floats(0, 1000),
 )
-def test_what_arrives_is_served_or_waits(course: list[tuple[float, int]], length: float) -> None:
+def test_arrivals_are_served_or_wait(course: list[tuple[float, int]], length: float) -> None:
     load = QueueLoad(answers(*(rate for rate, _ in course)), 3.0, {}, length)
     web = SimulatedWorkload("web", BASE, 1)
     for number, (_, ready) in enumerate(course):

@@ -25,7 +25,7 @@ def score(*intervals: Interval, maximum: int = 10) -> Measures:
     return found.measures()
 
 
-def test_accuracy_and_time_share() -> None:
+def test_missing_and_surplus_pods_are_weighed_by_time_and_demand() -> None:
     """Of 100 s: 20 s of 2 missing of 4, 30 s of 3 too many for 6, and 50 s with just enough."""
     found = score((20.0, 4, 2), (30.0, 6, 9), (50.0, 5, 5))
     assert found.theta_under == pytest.approx(20 * (2 / 4) / 100)
@@ -36,7 +36,7 @@ def test_accuracy_and_time_share() -> None:
     assert found.shortage_pod_hours == pytest.approx(20 * 2 / 3600)
 
 
-def test_instability() -> None:
+def test_instability_is_the_time_in_which_pods_and_demand_move_apart() -> None:
     both = score((10.0, 1, 1), (10.0, 2, 2), (10.0, 1, 1), (10.0, 1, 1))
     assert both.upsilon == 0.0
     lagging = score((10.0, 1, 1), (10.0, 2, 1), (10.0, 2, 2), (10.0, 1, 3))
@@ -61,7 +61,7 @@ def test_the_longest_shortage_is_from_its_begin_to_its_end() -> None:
     assert found.longest_shortage_seconds == 25.0
 
 
-def test_time_at_the_maximum() -> None:
+def test_time_at_the_maximum_is_counted() -> None:
     assert score((10.0, 4, 10), (5.0, 4, 9)).at_max_seconds == 10.0
 
 
@@ -99,7 +99,7 @@ def test_the_sign_test_is_exact() -> None:
     assert sign_test(2, 2) == 1.0
 
 
-def test_less_is_better_and_days_say_how_sure() -> None:
+def test_less_is_better_and_sure_if_all_days_agree() -> None:
     first, all_less = days(*[100.0] * 7), days(*[90.0] * 7)
     hours = compared(first, all_less)["replica_hours"]
     assert (hours.verdict, hours.by_days) == (Side.BETTER, DayCounts(7, 7, 0))

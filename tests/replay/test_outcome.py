@@ -72,7 +72,7 @@ def test_days_add_up_to_the_whole() -> None:
     )
 
 
-def test_what_really_ran_is_measured_with_the_same_demand() -> None:
+def test_recorded_counts_are_measured_with_the_same_demand() -> None:
     run = simulated("web", *[120.0] * 8)
     run.ran = series([4.0, 4.0, 2.0, 2.0], BASE, {})
     ran = known(outcome(run, 120.0).ran)
@@ -82,7 +82,7 @@ def test_what_really_ran_is_measured_with_the_same_demand() -> None:
     assert outcome(simulated("web", 60.0), 15.0).ran is None
 
 
-def test_the_room_does_not_grow_with_the_time() -> None:
+def test_outcomes_of_long_replays_are_bounded() -> None:
     course = [30.0 * (1 + number // 4 % 7) for number in range(3 * DAY_SYNCS)]
     said = 0
 
@@ -110,7 +110,7 @@ def test_a_part_has_the_least_and_the_most() -> None:
     assert peaks[0].demand_low == 1
 
 
-def test_what_was_missing_is_of_one_instant() -> None:
+def test_a_shortage_compares_demand_and_pods_of_one_instant() -> None:
     course = [150.0] * DAY_SYNCS
     course[1000:2000] = [300.0] * 1000
     found = outcome(simulated("web", *course, replicas=5), A_DAY)
@@ -137,7 +137,7 @@ def test_reasons_are_of_instants_at_which_they_changed() -> None:
     assert found.reasons[0].time == BASE
 
 
-def test_the_longest_wait_of_a_queue() -> None:
+def test_the_longest_wait_of_a_queue_is_measured() -> None:
     run = simulated("web", replicas=0, ready=20.0)
     queue = QueueLoad(series([3.0] * 8, BASE, {}), 3.0, {})
     run = replace(run, loads=[queue])

@@ -47,7 +47,7 @@ def test_targets_that_share_a_breaker_stay_together() -> None:
     assert seen == [[0, 1, 2, 3, 4]]
 
 
-def test_an_interrupt_leaves_what_is_done() -> None:
+def test_an_interrupt_keeps_the_syncs_so_far() -> None:
     own, (reading, writing) = os.getpid(), os.pipe()
 
     def interrupted(numbers: Sequence[int], found: list[BuiltTarget]) -> None:

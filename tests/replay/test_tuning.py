@@ -50,7 +50,9 @@ _PREFERENCES = st.one_of(
 
 
 @given(_CANDIDATES, _PREFERENCES)
-def test_the_preferred_is_on_the_front(candidates: list[Candidate], preference: Preference) -> None:
+def test_the_preferred_candidate_is_on_the_front(
+    candidates: list[Candidate], preference: Preference
+) -> None:
     assert best(candidates, preference, ALL) in on_front(candidates, preference, ALL)
 
 
@@ -67,7 +69,7 @@ def test_a_bound_chooses_the_cheapest_that_keeps_it() -> None:
 
 
 @given(_CANDIDATES)
-def test_what_is_left_out_of_the_front_is_dominated(candidates: list[Candidate]) -> None:
+def test_candidates_outside_the_front_are_dominated(candidates: list[Candidate]) -> None:
     front = on_front(candidates, Preference(), ALL)
     assert on_front(front, Preference(), ALL) == front
     for text in candidates:
@@ -95,7 +97,7 @@ def test_a_choice_is_applied_to_the_target() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.001, 0.5, 1.3])
-def test_a_target_stays_one(factor: float) -> None:
+def test_a_scaled_metric_target_is_at_least_1(factor: float) -> None:
     for metric in (external(average("1m")), cpu(utilization(60))):
         spec = replace(external_target("shop", "web").spec, metrics=(metric,))
         target = replace(external_target("shop", "web"), spec=spec)
@@ -105,7 +107,7 @@ def test_a_target_stays_one(factor: float) -> None:
         assert all(number >= 1 for number in numbers if number is not None)
 
 
-def test_what_has_no_values_is_not_searched() -> None:
+def test_a_setting_without_values_is_not_searched() -> None:
     assert settings_of(space_of(tolerances=[], scaleUpPercents=[])).keys() == {
         "target_factors",
         "scale_up_windows",

@@ -25,7 +25,7 @@ def test_new_pods_are_ready_after_their_time() -> None:
     assert {pod.start_time for pod in late[2:]} == {BASE + 10}
 
 
-def test_going_down_takes_those_that_are_not_ready_first_then_the_youngest() -> None:
+def test_scaling_down_removes_unready_pods_then_the_youngest() -> None:
     web = workload()
     web.set(4, BASE + 10)
     web.set(3, BASE + 20)

@@ -119,7 +119,7 @@ def test_a_queue_drains_by_the_pods_that_are_ready_at_the_time() -> None:
     assert [time.served for time in queue.passed] == [90.0, 180.0]
 
 
-def test_what_is_not_written_says_why() -> None:
+def test_a_count_that_is_not_written_has_its_reason() -> None:
     refused, stands_by = (simulated(name, *[120.0] * 4) for name in ("refused", "stands-by"))
     refused.write_fails, stands_by.leads = "no answer", False
     seen = watched(refused, stands_by, seconds=15.0)

@@ -139,7 +139,7 @@ NO_DATE = "\nexpires: 2020-13-45\n"
 
 
 @pytest.mark.parametrize("error", [urllib3.exceptions.MaxRetryError, AttributeError, ImportError])
-def test_whatever_a_provider_raises_the_last_token_stands(
+def test_the_last_token_stays_if_a_provider_raises(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     died: list[object] = []
@@ -270,7 +270,7 @@ def test_every_request_impersonates(
 
 
 @pytest.mark.parametrize("way", ["token", "tokenFile", "exec", "password", "nothing"])
-def test_whoever_signs_in_impersonates(script: Script, tmp_path: Path, way: str) -> None:
+def test_users_of_every_sign_in_impersonate(script: Script, tmp_path: Path, way: str) -> None:
     """The base identity may come from anywhere."""
     (tmp_path / "token").write_text("base")
     command = {"command": "echo", "args": [credential("base")], "apiVersion": VERSION}

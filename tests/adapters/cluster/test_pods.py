@@ -48,7 +48,7 @@ def whole_pod(name: str) -> JsonObject:
     }
 
 
-def test_everything_that_a_decision_looks_at_is_read() -> None:
+def test_all_fields_for_decisions_are_read() -> None:
     assert read_pod(whole_pod("p")) == Pod(
         name="p",
         phase="Running",
@@ -70,7 +70,7 @@ def test_everything_that_a_decision_looks_at_is_read() -> None:
     )
 
 
-def test_a_pod_that_nobody_looked_at_yet_has_nothing() -> None:
+def test_a_pod_without_status_has_no_phase_or_times() -> None:
     """Without status there is no phase, no readiness and no time; nothing is invented."""
     pod = read_pod({"metadata": {"name": "p", "deletionTimestamp": "x"}})
     assert (pod.phase, pod.ready, pod.ready_transition, pod.start_time) == ("", None, None, None)
@@ -99,7 +99,7 @@ def test_times_are_read(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2024-01-02T03:04:05"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     """A time without an offset could be any."""
     with pytest.raises(ValueError, match=r"time|isoformat"):
         unix_seconds(text)
@@ -118,7 +118,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         },
     ],
 )
-def test_what_is_no_pod_raises_what_is_announced(pod: JsonObject) -> None:
+def test_a_malformed_pod_raises_the_declared_errors(pod: JsonObject) -> None:
     with pytest.raises(MALFORMED):
         read_pod(pod)
 

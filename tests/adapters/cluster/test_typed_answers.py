@@ -329,7 +329,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.parse.__name__ for row in ROWS])
-def test_whatever_is_anywhere_in_an_answer_is_typed_or_refused(row: Row) -> None:
+def test_any_json_in_an_answer_becomes_typed_or_is_refused(row: Row) -> None:
     row.parse(row.document)
 
     @settings(max_examples=100, deadline=None)

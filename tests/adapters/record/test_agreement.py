@@ -47,7 +47,7 @@ def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("since", [0.5, 99.25, 100.0, 1234.5, 3599.0])
-def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) -> None:
+def test_intervals_are_cut_to_the_requested_time(tmp_path: Path, since: float) -> None:
     """A stretch that began earlier counts from then on, in totals, and where it is listed."""
     record = record_with(tmp_path, stretch(0, 100), stretch(100, 3500, DIFFERENT))
     (found,) = record.agreement([WEB], BASE + since, BASE + 3600, 9).values()
@@ -59,7 +59,7 @@ def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) ->
     assert record.agreement([WEB], BASE + 3600, BASE + 3600, 9) == {}
 
 
-def test_the_last_day_is_added_up_too(tmp_path: Path) -> None:
+def test_the_last_day_has_its_own_totals(tmp_path: Path) -> None:
     record = record_with(tmp_path, stretch(0, 2 * DAY), stretch(2 * DAY, 100, DIFFERENT))
     totals = record.agreement(None, 0.0, BASE + 2 * DAY + 100)[WEB].totals
     assert (totals[EQUAL].last_day, totals[DIFFERENT].last_day) == (DAY - 100, 100)
@@ -85,7 +85,7 @@ def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
     assert found.not_compared == {"a": 20, "b": 10}
 
 
-def test_what_is_too_old_goes_out(tmp_path: Path) -> None:
+def test_intervals_beyond_the_oldest_age_are_removed(tmp_path: Path) -> None:
     """As the rest of the record: a stretch that has ended before the oldest age."""
     record_with(tmp_path, *(stretch(n, 1, (EQUAL, WITHIN)[n % 2]) for n in range(600)))
     record, time = record_with(tmp_path, stretch(600, 1000)), Time()
@@ -131,7 +131,7 @@ def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
         "body = 'no json'",
     ],
 )
-def test_what_nobody_wrote_is_refused(tmp_path: Path, change: str) -> None:
+def test_damaged_intervals_are_refused(tmp_path: Path, change: str) -> None:
     record = record_with(tmp_path, stretch(0, 10, DIFFERENT))
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
         connection.execute(f"UPDATE agreement SET {change}")  # noqa: S608 - from this table

@@ -70,7 +70,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["targets", "changes_in_time", "recent"])
-def test_a_file_whose_damage_is_met_later_is_set_aside_then(tmp_path: Path, name: str) -> None:
+def test_damage_found_by_a_write_sets_the_file_aside(tmp_path: Path, name: str) -> None:
     """What opening does not read fails a write, once: the next try begins another file."""
     fill(tmp_path)
     file = tmp_path / DATABASE

@@ -17,7 +17,7 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 
 
-def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
+def test_old_changes_are_pruned_but_not_the_last_one(tmp_path: Path) -> None:
     record, time = DirectoryRecord(tmp_path), Time()
     limits = Limits(max_age=2 * HOUR)
     with running(tmp_path, limits=limits, time=time) as writer:
@@ -54,7 +54,7 @@ def test_a_removed_target_is_forgotten(tmp_path: Path) -> None:
         until(lambda: len(record.targets()) == 2)
 
 
-def test_the_size_is_kept(tmp_path: Path) -> None:
+def test_the_file_stays_within_its_size(tmp_path: Path) -> None:
     record, time, chance = DirectoryRecord(tmp_path), Time(), random.Random(1)  # noqa: S311 - no secret
     most = 6_000_000
     with running(tmp_path, limits=Limits(max_size=most), time=time) as writer:
@@ -94,7 +94,7 @@ def pruned(file: RecordFile, now: float, max_size: int, max_age: float = 14 * DA
         pass
 
 
-def test_what_a_clock_that_was_ahead_left_keeps_nothing_from_its_end(tmp_path: Path) -> None:
+def test_rows_from_the_future_delay_no_pruning(tmp_path: Path) -> None:
     """Neither the steps of a minute nor age nor size wait until that time has come."""
     filled(tmp_path, BASE + 365 * DAY, 500).close()
     file = filled(tmp_path, BASE, 500)

@@ -81,7 +81,7 @@ def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
     assert record.changes(None, BASE, changes[2].time, limit=2) == changes[3:5]
 
 
-def test_a_first_decision_is_no_dictionary_of_longer_ones(tmp_path: Path) -> None:
+def test_equal_rules_have_few_rows(tmp_path: Path) -> None:
     """Equal rules have a few rows, each with a body like those that it deflates."""
     with running(tmp_path) as writer:
         fill(writer, MemoryRecord())
@@ -91,7 +91,7 @@ def test_a_first_decision_is_no_dictionary_of_longer_ones(tmp_path: Path) -> Non
     assert 1 < rows[0][1] < 4
 
 
-def test_a_restart_goes_on_and_shows_when_it_was_away(tmp_path: Path) -> None:
+def test_a_restart_continues_the_record_after_a_lapse(tmp_path: Path) -> None:
     record, time = DirectoryRecord(tmp_path), Time()
     with running(tmp_path, time=time) as writer:
         writer.put(decided())
@@ -149,7 +149,7 @@ def test_a_target_that_is_no_longer_configured_is_removed(tmp_path: Path) -> Non
     assert values(record, 70, 80, "shop/Deployment/api") == []
 
 
-def test_a_step_of_the_clock_breaks_nothing(tmp_path: Path) -> None:
+def test_samples_and_changes_survive_a_clock_that_is_set_back(tmp_path: Path) -> None:
     record = DirectoryRecord(tmp_path)
     with running(tmp_path) as writer:
         for row in (decided(), plain(15, 31), plain(30, 32)):
@@ -186,7 +186,7 @@ def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
     assert [lapse.end - BASE for lapse in lapses] == [10_000, 20_000, 40_000]
 
 
-def test_it_is_read_where_one_may_only_read(tmp_path: Path) -> None:
+def test_reading_a_record_creates_no_files(tmp_path: Path) -> None:
     record = DirectoryRecord(tmp_path)
     with pytest.raises(EmptyRecordError, match=rf"{tmp_path}.* record\.db"):
         record.targets()

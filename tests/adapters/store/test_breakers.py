@@ -23,14 +23,14 @@ def breakers_in(directory: Path, time: Time | None = None) -> dict[str, BreakerS
         return dict(resumption.breakers)
 
 
-def test_what_was_kept_is_what_is_read_back(tmp_path: Path) -> None:
+def test_breaker_states_survive_a_restart(tmp_path: Path) -> None:
     with running(tmp_path, Sayings()) as (store, _):
         store.keep_breakers(STATES)
     assert breakers_in(tmp_path) == STATES
     assert instance(Resumption, read_saved(tmp_path, Time().clocks)).breakers == STATES
 
 
-def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> None:
+def test_later_breaker_states_replace_all_earlier_ones(tmp_path: Path) -> None:
     with running(tmp_path, Sayings()) as (store, _):
         store.keep_breakers(STATES)
         store.keep_breakers({"mimir": STATES["mimir"]})
@@ -43,7 +43,7 @@ def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("when", ["same-batch", "next-batch", "stopped"])
-def test_they_move_with_a_clock_that_is_set(tmp_path: Path, when: str) -> None:
+def test_breaker_states_move_with_a_clock_that_is_set(tmp_path: Path, when: str) -> None:
     """A hold lasts as long as it would have; the time that passed counts."""
     time = Time()
     with running(tmp_path, Sayings(), time) as (store, _):

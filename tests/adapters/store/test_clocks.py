@@ -53,7 +53,7 @@ SAVED = Stamp(T0, 1000.0, "a")
         pytest.param(Stamp(T0 + 60.0, 1060.0, ""), 60.0, id="a boot without a name"),
     ],
 )
-def test_by_how_much_instants_move(now: Stamp, moved: float) -> None:
+def test_instants_move_by_the_step_of_the_clock(now: Stamp, moved: float) -> None:
     """By the step of the clock within a boot; so that none has passed between two."""
     # Where the system does not name boots, nothing is known of the time between two.
     saved = SAVED if now.boot_id else replace(SAVED, boot_id="")
@@ -61,7 +61,7 @@ def test_by_how_much_instants_move(now: Stamp, moved: float) -> None:
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e9), st.floats(-1e9, 1e9), st.sampled_from(("a", "b", "")))
-def test_nothing_gets_older_than_it_is_or_comes_from_the_future(
+def test_no_instant_gets_too_old_or_lies_in_the_future(
     saved_ago: float, passed: float, step: float, boot_id: str
 ) -> None:
     """However the clock was set, and whatever happened to the machine, but for a second."""
@@ -132,7 +132,7 @@ def test_a_shift_reaches_what_was_handed_in_before_it(tmp_path: Path, *, at_once
     assert decided["after"] == decided_at(3) + 60.0
 
 
-def test_a_clock_that_was_set_and_not_told_of_is_noticed_at_the_next_start(tmp_path: Path) -> None:
+def test_an_unnoticed_step_of_the_clock_is_noticed_at_the_next_start(tmp_path: Path) -> None:
     """A process that ends before it notices has kept everything by the clock that it knew.
 
     One that ends at once has moved nothing yet: what it read stays as it was, with its clock.
@@ -186,7 +186,7 @@ def keep_both(store: SqliteHistoryStore, time: Time, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(("periods", "unobserved"), [(1, False), (2, False), (3, True), (99, True)])
-def test_it_goes_on_as_if_it_had_been_absent(
+def test_a_target_without_decisions_for_3_periods_is_unobserved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, periods: int, *, unobserved: bool
 ) -> None:
     """What its metrics asked for meanwhile is not known, so that it does not go down at once."""
@@ -203,7 +203,7 @@ def test_it_goes_on_as_if_it_had_been_absent(
     }
 
 
-def test_when_each_was_decided_last_is_known_by_the_steady_clock(
+def test_last_decisions_are_dated_by_the_steady_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So a reading that is missing at the first sync has no longer gap than it really has.
@@ -224,7 +224,9 @@ def test_when_each_was_decided_last_is_known_by_the_steady_clock(
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_a_clock_that_is_set_during_a_sync(tmp_path: Path, step: float) -> None:
+def test_decisions_are_stored_by_the_clock_that_was_set_during_their_sync(
+    tmp_path: Path, step: float
+) -> None:
     """A sync goes on by the clock that it began with; its decisions are kept by the new one."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):

@@ -240,7 +240,7 @@ def modes_of(directory: Path) -> dict[str, int]:
     }
 
 
-def test_state_is_its_users_own(tmp_path: Path) -> None:
+def test_state_files_are_private(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
         with running(tmp_path / "state") as (store, _):
@@ -253,7 +253,7 @@ def test_state_is_its_users_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own-folder", "shared-folder"])
-def test_state_of_an_earlier_run_is_closed_to_others(tmp_path: Path, *, shared: bool) -> None:
+def test_state_of_an_earlier_run_becomes_private(tmp_path: Path, *, shared: bool) -> None:
     fill(tmp_path / "state")
     aside = f"{DATABASE}.unreadable-20270115T080000Z"
     (tmp_path / "state" / aside).touch()
@@ -271,7 +271,7 @@ def test_state_of_an_earlier_run_is_closed_to_others(tmp_path: Path, *, shared: 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_what_belongs_to_others_is_left(tmp_path: Path) -> None:
+def test_the_modes_of_other_users_files_stay(tmp_path: Path) -> None:
     fill(tmp_path / "state")
     for path in (tmp_path / "state", tmp_path / "state" / DATABASE):
         path.chmod(0o777)
@@ -319,7 +319,7 @@ def read_state(directory: Path, time: Time) -> Resumption:
     return instance(Resumption, read_saved(directory, time.clocks))
 
 
-def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
+def test_read_state_is_what_a_start_continues(tmp_path: Path) -> None:
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         store.keep([("a", nth(3), decided_at(3))])
@@ -346,7 +346,7 @@ def test_reading_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
         assert resumption.earlier
 
 
-def test_where_nothing_was_kept_nothing_is_found_or_made(tmp_path: Path) -> None:
+def test_reading_a_directory_without_state_creates_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for directory in (tmp_path, tmp_path / "none", tmp_path / "file"):
         assert read_saved(directory) is None

@@ -27,7 +27,7 @@ CANNOT_BE_USED = "memory only"
 """Part of what the operator reads, which docs/contributing/faults.md quotes."""
 
 
-def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
+def test_a_missing_directory_is_created(tmp_path: Path) -> None:
     histories = fill(tmp_path / "var" / "lib")
     assert kept_in(tmp_path / "var" / "lib") == histories
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
     assert (tmp_path / DATABASE).is_dir()
 
 
-def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path: Path) -> None:
+def test_a_second_process_keeps_state_in_memory_until_the_first_ends(tmp_path: Path) -> None:
     """What the first keeps stays whole; then the second writes everything that it has.
 
     A target that it has only noted a write of was never decided about by it.
@@ -84,7 +84,7 @@ def overwrite(path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [lambda path: shutil.rmtree(path.parent), replace_by_copy, overwrite]
 )
-def test_a_file_that_is_lost_while_in_use_is_made_anew(
+def test_a_file_lost_while_in_use_is_created_again(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     sayings, directory = Sayings(), tmp_path / "state"
@@ -116,7 +116,7 @@ def test_nothing_is_tried_in_the_pause_after_an_error(tmp_path: Path) -> None:
     assert sayings.states == [False]
 
 
-def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
+def test_a_value_that_cannot_be_stored_stops_no_other_value(tmp_path: Path) -> None:
     sayings = Sayings()
     with running(tmp_path, sayings, timeouts=RETRYING) as (store, _):
         odd = History((Recommendation(2**70, T0),))

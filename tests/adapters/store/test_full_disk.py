@@ -109,7 +109,9 @@ def keep_record(directory: Path) -> None:
 
 @pytest.mark.parametrize("real", [False, True], ids=["files may not grow", "full file system"])
 @pytest.mark.parametrize("of", ["store", "record"])
-def test_a_full_disk_is_gone_on_from(tmp_path: Path, of: str, *, real: bool) -> None:
+def test_store_and_record_continue_after_a_full_disk(
+    tmp_path: Path, of: str, *, real: bool
+) -> None:
     """After a while there is room again; the store has kept all, the record dropped rows."""
     own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, str(tmp_path)]
     if real and subprocess.run([*own, "true"], capture_output=True, check=False).returncode:

@@ -36,7 +36,7 @@ def kill_while_it_keeps(directory: Path, begin: int, delay: float) -> tuple[int,
     return numbers["promised"], numbers["begun"]
 
 
-def test_what_was_promised_survives_a_kill(tmp_path: Path) -> None:
+def test_stored_writes_survive_a_kill(tmp_path: Path) -> None:
     """Killed again and again, on what the one before left: all targets are of the same sync.
 
     It is the last that was promised, or one that was handed in after it.

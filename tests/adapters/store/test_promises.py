@@ -35,7 +35,7 @@ def commits(directory: Path) -> int:
     return found
 
 
-def test_what_was_promised_is_on_the_disk(tmp_path: Path) -> None:
+def test_a_finished_promise_is_on_the_disk(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
         assert store.intend(TARGETS[0], nth(5, pending=True)).result(LONG) is None
         with closing(sqlite3.connect(tmp_path / DATABASE)) as other:

@@ -59,7 +59,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 @settings(max_examples=40)
 @given(st.lists(st.lists(steps, max_size=6), min_size=1, max_size=3))
-def test_whatever_is_done_is_there_after_a_restart(runs: list[list[Step]]) -> None:
+def test_any_sequence_of_calls_survives_a_restart(runs: list[list[Step]]) -> None:
     model = Model()
     with tempfile.TemporaryDirectory() as folder:
         for run in runs:

@@ -193,7 +193,7 @@ def test_values_are_as_many_as_metrics(read: object, values: tuple[None, ...]) -
         ([], None),
     ],
 )
-def test_what_is_no_count_is_none(status: object, count: int | None) -> None:
+def test_an_invalid_count_is_none(status: object, count: int | None) -> None:
     """A new HPA has decided nothing: its 0 is none; what another program wrote is left out."""
     found = hpa_of(made(status)).status
     assert (None if found is None else found.desired_replicas) == count
@@ -271,7 +271,7 @@ def test_statuses_since_an_instant_begin_with_the_one_in_force_then(cached: Cach
     assert cached.statuses(since=500) == [(120, 5)]
 
 
-def test_what_says_nothing_new_is_as_old_as_before(cached: Cached) -> None:
+def test_an_unchanged_status_keeps_its_time(cached: Cached) -> None:
     cached.event(made(decided(3)), 100)
     cached.event(made(decided(3)), 110)
     cached.relist(made(decided(3)), at=120)
@@ -298,7 +298,7 @@ def test_a_status_that_is_lost_for_a_moment_ends_what_was_before(cached: Cached)
     assert known(cached.cache.hpa("shop", WEB, 0.0)).statuses == ()
 
 
-def test_of_several_none_is_the_one(cached: Cached) -> None:
+def test_with_several_hpas_there_is_no_hpa(cached: Cached) -> None:
     cached.event(made(decided(3), "one"), 100)
     cached.event(made(decided(4), "two"), 100)
     assert cached.cache.hpa("shop", WEB, 0.0) is None
@@ -306,7 +306,7 @@ def test_of_several_none_is_the_one(cached: Cached) -> None:
     assert cached.statuses() == [(100, 3)]
 
 
-def test_one_that_moves_on_takes_nothing_along(cached: Cached) -> None:
+def test_a_retargeted_hpa_loses_its_earlier_statuses(cached: Cached) -> None:
     """What it wanted for one object says nothing of another."""
     cached.cache = AutoscalerCache("shop", lambda _: True)
     cached.event(made(decided(3)), 100)
@@ -318,7 +318,7 @@ def test_one_that_moves_on_takes_nothing_along(cached: Cached) -> None:
     assert cached.statuses() == []
 
 
-def test_of_an_object_that_is_not_wanted_it_is_only_known_who_controls_it() -> None:
+def test_an_unwanted_object_has_only_its_controller() -> None:
     """A fleet of live targets keeps no specs."""
     cache = AutoscalerCache("shop")
     cache.apply("ADDED", made(decided()), "1")

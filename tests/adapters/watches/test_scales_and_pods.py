@@ -236,7 +236,7 @@ def test_pods_follow_the_scale(cluster: ClusterUnderTest, api: Api, namespace: s
             _await_pods_of_list(watched, api, namespace, "app=web")
 
 
-def test_what_does_not_change_is_the_same_tuple(
+def test_unchanged_pods_are_the_same_tuple(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
     path = manifests.pods(namespace)

@@ -61,7 +61,9 @@ def remove_tree(folder: Path) -> None:
     folder.rmdir()
 
 
-def test_what_is_unavailable_skips_but_fails_under_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_control_plane_skips_but_fails_under_ci(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # A skip that escapes would skip this test instead of failing it, so both are caught.
     outcomes = (pytest.skip.Exception, pytest.fail.Exception)
     for ci, outcome in (("", pytest.skip.Exception), ("true", pytest.fail.Exception)):
