@@ -255,7 +255,7 @@ def test_an_unusable_address_is_refused_with_its_setting(
 
 
 @pytest.mark.parametrize(("host", "clients"), [("", ["127.0.0.1", "::1"]), ("::1", ["::1"])])
-def test_an_empty_host_means_all_addresses(host: str, clients: list[str]) -> None:
+def test_an_empty_host_listens_on_all_addresses(host: str, clients: list[str]) -> None:
     """Those of both families; an IPv6 address means itself."""
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")

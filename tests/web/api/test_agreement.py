@@ -32,18 +32,14 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
         yield client
 
 
-def test_by_default_targets_in_shadow_are_listed(client: Client) -> None:
-    """With the HPA's present counts, and those of the whole fleet."""
+def test_targets_in_shadow_are_listed_with_counts_and_different_fields(client: Client) -> None:
+    """A field is named before it changes a count."""
     answer = client.json("/agreement")
     assert (answer["live"], answer["shadow"]) == (1, 1)
     (target,) = answer["targets"]
     assert (target["target"], target["agreement"], target["verdict"]) == (WEB, 0.5, "differs")
     hpa = {key: target["hpa"][key] for key in ("name", "currentReplicas", "desiredReplicas")}
     assert hpa == {"name": "web", "currentReplicas": 3, "desiredReplicas": 4}
-
-
-def test_a_different_field_is_named_before_it_changes_a_count(client: Client) -> None:
-    (target,) = client.json("/agreement")["targets"]
     (field,) = target["differences"]
     assert field["field"] == "maxReplicas"
     assert int(field["theirs"]) == int(field["ours"]) + 7
@@ -59,12 +55,6 @@ def test_since_leaves_out_older_disagreements(client: Client, since: str) -> Non
 def test_a_named_live_target_is_not_compared(client: Client) -> None:
     (target,) = client.json(f"/agreement?target={LIVE}")["targets"]
     assert (target["mode"], target["verdict"]) == ("live", "notCompared")
-
-
-def test_a_file_that_cannot_be_read_is_a_problem(client: Client, tmp_path: Path) -> None:
-    (tmp_path / "record.db").write_bytes(b"no database" * 1000)
-    problem = client.problem("/agreement", 503)
-    assert "record.db" in problem["detail"]
 
 
 def test_without_a_record_nothing_is_compared(client: Client, tmp_path: Path) -> None:

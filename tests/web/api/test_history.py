@@ -1,13 +1,12 @@
 """`/changes` and `/decisions`: pages that stay right while changes come, and that are bounded."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from autoscaler.core.classification import Mark
-from autoscaler.persistence.record.rows import Change, RecordError
+from autoscaler.persistence.record.rows import Change
 from autoscaler.web.api import endpoints
 from autoscaler.web.site import Views
 from tests.telemetry.results import metrics_of, result_of, target_of
@@ -121,14 +120,3 @@ def test_a_page_of_decisions_ends_before_it_is_large(
         first, token = ids(client, f"/decisions?{END}")
         assert first == [2]
         assert ids(client, f"/decisions?{END}&continue={token}") == ([1], None)
-
-
-def test_a_record_that_cannot_be_read_is_a_problem() -> None:
-    class Broken(MemoryRecord):
-        def changes(self, *_: Any, **__: Any) -> Sequence[Change]:
-            raise RecordError("disk gone")
-
-    with asking(daemon(Broken())) as client:
-        problem = client.problem("/changes", 503)
-        assert "disk gone" in problem["detail"]
-        assert client.json("/fleet")["targets"] == 2

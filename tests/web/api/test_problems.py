@@ -21,6 +21,7 @@ from autoscaler.web.site import RECORD_IS_OFF, Views
 from tests.narrowing import assert_parts
 from tests.telemetry.results import metrics_of, result_of, target_of
 from tests.web.api.serving import Client, Json, asking, serving, views_of
+from tests.web.pages.reading import ask
 
 WEB = "/targets/shop/Deployment/web"
 
@@ -80,7 +81,7 @@ NUMBERS = [-1, 2**63, -(2**63) - 1, 10**400, 1 << 64]
     ("path", "place"),
     [("/changes", ["changes"]), ("/decisions", ["decisions"]), ("/targets", ["targets"])],
 )
-def test_a_token_whose_number_is_out_of_range_is_none(
+def test_a_token_with_a_number_out_of_range_is_invalid(
     client: Client, path: str, place: list[str], number: int
 ) -> None:
     """A file or a list has no such place; the token is told as any that is not ours."""
@@ -150,9 +151,11 @@ def test_other_paths_and_methods_are_problems_too(client: Client) -> None:
     ],
 )
 def test_a_problem_with_an_unknown_target_suggests_a_similar_one(
-    client: Client, path: str, unknown: str, suggestion: str
+    client: Client, fleet: Views, path: str, unknown: str, suggestion: str
 ) -> None:
-    """The same name elsewhere first, else a similar name."""
+    """The same name elsewhere first, else a similar name; the page of it has a link."""
+    page = ask(fleet, f"/targets/{unknown}")
+    assert (page.status, f"/targets/{suggestion}" in page.page.links()) == (404, True)
     problem = client.problem(f"{path}{unknown}", 404)
     assert problem["suggestions"][0] == suggestion
     assert_parts(problem["detail"], unknown, suggestion)

@@ -15,6 +15,7 @@ from tests.adapters.record.agreed import DIFFERENT, EQUAL, record_with, stretch
 from tests.core.builders import BASE, values
 from tests.narrowing import assert_parts
 from tests.telemetry.results import result_of, target_of
+from tests.web.api.serving import asking
 from tests.web.pages.reading import ask, views_of
 from tests.worlds.pages.fleets import NOW, moving
 from tests.worlds.pages.serving import serving
@@ -89,6 +90,8 @@ def test_a_file_that_cannot_be_read_costs_the_comparison_only(views: Views, tmp_
         answer = ask(views, path)
         assert answer.status == 200
         assert "record.db cannot" in answer.text
+    with asking(views) as client:
+        assert "record.db" in client.problem("/agreement", 503)["detail"]
 
 
 # -- the page of a target --------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def test_while_the_daemon_starts_every_page_is_loaded_again() -> None:
         assert answer.page.find("body")[0].attributes == {"data-reload": "3"}
 
 
-def test_each_cluster_has_totals_and_a_link_to_its_targets(tmp_path: Path) -> None:
+def test_each_cluster_has_totals_and_links_to_its_targets(tmp_path: Path) -> None:
     us = result_of(replace(target_of("web"), cluster="us"), values(90))
     broken = result_of(replace(target_of("web"), cluster="eu"), FAILED)
     clusters = [{"name": name, "context": name} for name in ("us", "eu", "ap")]
@@ -90,3 +90,6 @@ def test_each_cluster_has_totals_and_a_link_to_its_targets(tmp_path: Path) -> No
     assert "/?cluster=eu&sort=-name" in chosen
     assert "/targets/us/shop/Deployment/web" not in chosen
     assert "us, eu, ap" in ask(views, "/?cluster=eo").text
+    page = ask(views, "/targets/eu/shop/Deployment/web").page
+    assert page.find("h1")[0].text == "web"
+    assert page.find("p", class_="path")[0].text == "Fleet / eu / shop / Deployment"

@@ -1,6 +1,5 @@
 """The page of one target, without a browser."""
 
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -18,6 +17,7 @@ from tests.core.builders import BASE, average, behavior, external, pods_policy, 
 from tests.core.timeline import Timeline
 from tests.narrowing import assert_parts, known
 from tests.telemetry.results import extended, result_of, target_of
+from tests.web.api.serving import asking
 from tests.web.pages.reading import ask, views_of
 from tests.worlds.record import MemoryRecord
 
@@ -55,15 +55,6 @@ def test_the_page_has_the_present_and_a_link_to_each_change(views: Views) -> Non
     assert query["at"] == [rfc3339_milli(BASE + 60)]
     assert query["to"] == [rfc3339_milli(BASE + 75)]
     assert query["from"] == [rfc3339_milli(BASE)]
-
-
-def test_the_path_of_a_target_has_its_cluster(tmp_path: Path) -> None:
-    result = result_of(replace(target_of("web"), cluster="eu"))
-    shown = views_of(tmp_path, [result], settings={"clusters": [{"name": "eu", "context": "eu"}]})
-    page = ask(shown, "/targets/eu/shop/Deployment/web").page
-    assert page.find("h1")[0].text == "web"
-    (path,) = page.find("p", class_="path")
-    assert path.text == "Fleet / eu / shop / Deployment"
 
 
 def test_a_chart_up_to_now_begins_with_the_record(
@@ -133,6 +124,9 @@ def test_a_record_that_cannot_be_read_costs_the_history_only(
     assert answer.text.count("disk gone") == 2
     assert ask(views, "/").status == 200
     assert "disk gone" in ask(views, "/health").text
+    with asking(views) as client:
+        assert "disk gone" in client.problem("/changes", 503)["detail"]
+        assert client.json("/fleet")["targets"] == 1
 
 
 def test_a_removed_target_is_shown_from_the_record(record: MemoryRecord, tmp_path: Path) -> None:
@@ -140,14 +134,6 @@ def test_a_removed_target_is_shown_from_the_record(record: MemoryRecord, tmp_pat
     assert answer.status == 200
     assert "no longer configured" in answer.text
     assert "Set by kubectl-scale" in answer.page.by_id("changes").text
-
-
-def test_an_unknown_target_leads_to_similar_ones(tmp_path: Path) -> None:
-    views = views_of(tmp_path, [result_of(target_of("payments")), result_of(target_of("web"))])
-    for wrong in ("other/Deployment/payments", "shop/Deployment/paymnets"):
-        answer = ask(views, f"/targets/{wrong}")
-        assert answer.status == 404
-        assert "/targets/shop/Deployment/payments" in answer.page.links()
 
 
 def test_the_page_has_the_configuration_in_force(tmp_path: Path) -> None:
