@@ -4,35 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.agreement.sentences import DIFFERS, EARLY, NOT_COMPARED, READY
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.web.pages.agreement import LAST
 from autoscaler.web.site import Views
 from tests.adapters.record.agreed import EQUAL
-from tests.core.builders import BASE
 from tests.narrowing import assert_parts
 from tests.telemetry.results import result_of, target_of
+from tests.web.pages.conftest import TIMES, agreements, in_shadow
 from tests.web.pages.reading import ask, names, views_of
-from tests.web.pages.test_agreement import HOUR, TIMES, agreements, in_shadow
-from tests.web.pages.test_fleet import some
 
 WORST_FIRST = ["worse", "bad", "rare", "alone", "seen", "late", "good"]
 TARGET = "/targets/shop/Deployment/good"
 MOST_BYTES = 300_000
-
-
-@pytest.fixture(autouse=True)
-def _fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "wall", lambda: BASE + 2 * HOUR)
-
-
-@pytest.fixture
-def views(tmp_path: Path) -> Views:
-    """Return live targets, and six in shadow, of which one is compared with nothing."""
-    shadows = [in_shadow(name) for name in (*TIMES, "alone")]
-    return views_of(tmp_path, [*some(), *shadows], record=agreements(tmp_path, TIMES))
 
 
 @pytest.mark.parametrize(
@@ -56,9 +41,9 @@ def views(tmp_path: Path) -> Views:
         ("/agreement?verdict=best&last=1y&page=x&q=good", ["good"]),
     ],
 )
-def test_an_address_chooses_targets(views: Views, address: str, expected: list[str]) -> None:
+def test_an_address_chooses_targets(lists: Views, address: str, expected: list[str]) -> None:
     """An invalid choice is as if it was not there."""
-    assert names(ask(views, address)) == expected
+    assert names(ask(lists, address)) == expected
 
 
 @pytest.mark.parametrize(
@@ -77,10 +62,10 @@ def test_an_address_chooses_targets(views: Views, address: str, expected: list[s
     ],
 )
 def test_invalid_choices_are_listed_with_valid_ones(
-    views: Views, address: str, wrong: list[str]
+    lists: Views, address: str, wrong: list[str]
 ) -> None:
     """Above the page, which has no such notice if all is valid or empty, as of a form."""
-    notice = ask(views, address).page.by_id("told").words
+    notice = ask(lists, address).page.by_id("told").words
     assert bool(notice) is bool(wrong)
     assert_parts(notice, *wrong)
 
@@ -94,17 +79,18 @@ def test_invalid_choices_are_listed_with_valid_ones(
     ],
 )
 def test_links_keep_other_choices_but_no_number_of_a_page(
-    views: Views, address: str, link: str
+    lists: Views, address: str, link: str
 ) -> None:
-    assert link in ask(views, f"{address}&page=2").page.links()
+    assert link in ask(lists, f"{address}&page=2").page.links()
 
 
-def test_a_search_keeps_filter_and_order(views: Views) -> None:
-    page = ask(views, "/?q=shop&sort=replicas&state=failing").page
+def test_a_search_keeps_filter_and_order(lists: Views) -> None:
+    page = ask(lists, "/?q=shop&sort=replicas&state=failing").page
     fields = {field.attributes["name"]: field.attributes["value"] for field in page.find("input")}
     assert fields == {"q": "shop", "state": "failing", "sort": "replicas"}
 
 
+@pytest.mark.usefixtures("after_two_hours")
 def test_of_ten_thousand_targets_a_page_has_a_hundred_in_few_bytes(tmp_path: Path) -> None:
     everything = {f"t{number:05d}": {EQUAL: 4000.0} for number in range(10_000)}
     everything["t07777"] = dict(TIMES["worse"])

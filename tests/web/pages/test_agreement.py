@@ -1,69 +1,24 @@
 """The page of the targets in shadow, and what the page of one says of it, without a browser."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.extensions import Extensions, Mode
-from autoscaler.core.sync_result import SyncResult
-from autoscaler.persistence.record import DirectoryRecord
-from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.web.site import Views
-from tests.adapters.record.agreed import DIFFERENT, EQUAL, record_with, stretch
-from tests.core.builders import BASE, values
+from tests.core.builders import BASE
 from tests.narrowing import assert_parts
-from tests.telemetry.results import result_of, target_of
 from tests.web.api.serving import asking
-from tests.web.pages.reading import ask, views_of
+from tests.web.pages.conftest import HOUR
+from tests.web.pages.reading import ask
 from tests.worlds.pages.fleets import NOW, moving
 from tests.worlds.pages.serving import serving
 
-SHADOW = Extensions(mode=Mode.SHADOW)
-HOUR = 3600.0
 
-
-@pytest.fixture(autouse=True)
-def _fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "wall", lambda: BASE + 2 * HOUR)
-
-
-def in_shadow(name: str) -> SyncResult:
-    return result_of(target_of(name, extensions=SHADOW), values(90))
-
-
-def agreements(folder: Path, seconds: Mapping[str, Mapping[Agreement, float]]) -> DirectoryRecord:
-    """Return a record of these targets, with so many seconds of each kind."""
-    rows = []
-    for name, times in seconds.items():
-        begin = 0.0
-        for kind, lasted in times.items():
-            rows.append((f"shop/Deployment/{name}", stretch(begin, lasted, kind)))
-            begin += lasted
-    return record_with(folder, *rows)
-
-
-TIMES: Mapping[str, Mapping[Agreement, float]] = {
-    "good": {EQUAL: 5000.0},
-    "late": {EQUAL: 600.0},
-    "bad": {EQUAL: 500.0, DIFFERENT: 500.0},
-    "worse": {EQUAL: 100.0, DIFFERENT: 900.0},
-    "rare": {EQUAL: 6300.0, DIFFERENT: 700.0},
-}
-
-
-@pytest.fixture
-def views(tmp_path: Path) -> Views:
-    """Return two live targets, and six in shadow, of which one is compared with nothing."""
-    live = [result_of(target_of(name)) for name in ("one", "two")]
-    others = [in_shadow(name) for name in (*TIMES, "alone")]
-    return views_of(tmp_path, [*live, *others], record=agreements(tmp_path, TIMES))
-
-
-def test_a_row_has_its_shares_counts_bar_and_verdict(views: Views) -> None:
-    answer = ask(views, "/agreement?q=bad")
-    assert_parts(answer.page.by_id("agreement").words, "2 of 8 ", "6 in shadow")
+def test_a_row_has_its_shares_counts_bar_and_verdict(lists: Views) -> None:
+    answer = ask(lists, "/agreement?q=bad")
+    assert_parts(answer.page.by_id("agreement").words, "9 of 16 ", "7 in shadow")
     row = answer.page.find("tr")[1].words
     assert row.startswith("shop/Deployment/bad 50 % 50 %")
     assert_parts(row, "maxReplicas", " 20 ", " 8 ")
@@ -77,20 +32,20 @@ def test_a_row_has_its_shares_counts_bar_and_verdict(views: Views) -> None:
 
 
 def test_a_shorter_time_leaves_out_older_comparisons(
-    views: Views, monkeypatch: pytest.MonkeyPatch
+    lists: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock, "wall", lambda: BASE + 48 * HOUR)
-    assert "50 %" in ask(views, "/agreement?q=bad").text
-    assert "50 %" not in ask(views, "/agreement?q=bad&last=24h").text
+    assert "50 %" in ask(lists, "/agreement?q=bad").text
+    assert "50 %" not in ask(lists, "/agreement?q=bad&last=24h").text
 
 
-def test_a_file_that_cannot_be_read_costs_the_comparison_only(views: Views, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_costs_the_comparison_only(lists: Views, tmp_path: Path) -> None:
     (tmp_path / "record.db").write_bytes(b"no database" * 1000)
     for path in ("/agreement", "/targets/shop/Deployment/bad"):
-        answer = ask(views, path)
+        answer = ask(lists, path)
         assert answer.status == 200
         assert "record.db cannot" in answer.text
-    with asking(views) as client:
+    with asking(lists) as client:
         assert "record.db" in client.problem("/agreement", 503)["detail"]
 
 
