@@ -14,7 +14,14 @@ from autoscaler.core.extensions import (
     PauseMode,
     Schedule,
 )
-from autoscaler.core.history import History, KnownBound, Recommendation, ScaleEvent
+from autoscaler.core.history import (
+    ExtensionHistory,
+    FailureStreak,
+    History,
+    KnownBound,
+    Recommendation,
+    ScaleEvent,
+)
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX, INT64_MIN
 from autoscaler.core.observation import (
     ContainerRequests,
@@ -262,6 +269,21 @@ histories = st.builds(
 )
 
 _small_counts = st.integers(0, 30)
+known_bounds = st.none() | st.builds(KnownBound, _small_counts, past)
+_streaks = st.builds(
+    FailureStreak, st.just("External external metric queue(nil)"), st.integers(1, 3)
+)
+extended_histories = st.builds(
+    replace,
+    st.just(History()) | histories,
+    extended=st.builds(
+        ExtensionHistory,
+        last_active=st.none() | past,
+        known_min=known_bounds,
+        known_max=known_bounds,
+        failures=st.lists(_streaks, max_size=1).map(tuple),
+    ),
+)
 _bounds = st.none() | st.integers(1, 30)
 _idles = st.builds(Idle, st.integers(0, 3), st.sampled_from((0.0, 60.0)))
 _fallbacks = st.builds(
@@ -295,7 +317,6 @@ hold_readings = st.builds(HoldReading, st.integers(0, 2), st.sampled_from(("", "
     HoldReading, gap=gaps
 )
 """What the query of a hold says."""
-known_bounds = st.none() | st.builds(KnownBound, _small_counts, past)
 
 
 def open_windows(of: Extensions) -> st.SearchStrategy[tuple[OpenWindow, ...]]:

@@ -122,20 +122,12 @@ def test_a_count_that_the_hpa_passes_is_not_agreement(ours: int, theirs: int) ->
 
 # -- different -----------------------------------------------------------------------------------
 
-OTHER_RULES = {
-    "behavior.scaleDown.stabilizationWindowSeconds": (
-        *("60", "300"),
-        behavior(up=UP, down=down(300)),
-    ),
-    "behavior.scaleUp.policies": (
-        *("4 Pods in 15s, 100 Percent in 15s", "1 Pods in 60s"),
-        behavior(up=rules(pods_policy(1, 60), window=0), down=down(60)),
-    ),
-    "behavior.scaleDown.tolerance": (
-        *("0.1", "0.75"),
-        behavior(up=UP, down=replace(down(60), tolerance=0.75)),
-    ),
-}
+SCALE_DOWN, SCALE_UP = "behavior.scaleDown", "behavior.scaleUp"
+FOURS, ONE_A_MINUTE = "4 Pods in 15s, 100 Percent in 15s", "1 Pods in 60s"
+SLOW_DOWN = behavior(up=UP, down=down(300))
+SLOW_UP = behavior(up=rules(pods_policy(1, 60), window=0), down=down(60))
+TOLERANT = behavior(up=UP, down=replace(down(60), tolerance=0.75))
+WINDOW, AVERAGE = "stabilizationWindowSeconds", "metrics[0].external.target.averageValue"
 
 
 @pytest.mark.parametrize(
@@ -143,14 +135,15 @@ OTHER_RULES = {
     [
         ("maxReplicas", "50", "10", replace(QUICK, max_replicas=10)),
         ("minReplicas", "1", "5", replace(QUICK, min_replicas=5)),
+        (AVERAGE, "10", "13", replace(QUICK, metrics=(external(average("13")),))),
         (
-            *("metrics[0].external.target.averageValue", "10", "13"),
-            replace(QUICK, metrics=(external(average("13")),)),
+            f"{SCALE_DOWN}.stabilizationWindowSeconds",
+            "60",
+            "300",
+            replace(QUICK, behavior=SLOW_DOWN),
         ),
-        *(
-            (field, here, there, replace(QUICK, behavior=other))
-            for field, (here, there, other) in OTHER_RULES.items()
-        ),
+        (f"{SCALE_UP}.policies", FOURS, ONE_A_MINUTE, replace(QUICK, behavior=SLOW_UP)),
+        (f"{SCALE_DOWN}.tolerance", "0.1", "0.75", replace(QUICK, behavior=TOLERANT)),
     ],
 )
 def test_a_field_with_another_value_is_reported_with_both_values(

@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from autoscaler.core.breaker import held_back
-from autoscaler.core.decide import decide
 from autoscaler.core.extensions import Extensions, Idle, Schedule
-from autoscaler.core.history import History
 from autoscaler.core.numbers import INT64_MAX
-from autoscaler.core.observation import Observation, OpenWindow, PodSamples, Reading, Scale, Values
-from autoscaler.core.spec import Flags
+from autoscaler.core.observation import OpenWindow, PodSamples, Reading, Values
 from autoscaler.core.step import step_of
-from autoscaler.core.sync_result import Inputs, SyncResult
-from autoscaler.core.target import Target
+from autoscaler.core.sync_result import SyncResult
 from autoscaler.rendering import alternatives
 from autoscaler.rendering.alternatives import (
     PARTS,
@@ -52,6 +49,13 @@ def with_reading(entry: SyncResult, index: int, reading: Reading) -> SyncResult:
     return replace(entry, given=replace(entry.inputs, observation=seen))
 
 
+def with_history(entry: SyncResult, **changes: Any) -> SyncResult:
+    """Return an entry that is decided again with a changed history."""
+    history = replace(entry.inputs.history, **changes)
+    entry = replace(entry, given=replace(entry.inputs, history=history))
+    return replace(entry, decision=decided(entry))
+
+
 def nearer(entry: SyncResult, found: OtherValue) -> Reading:
     """Return the reading that is one unit nearer to the one that was read."""
     was, now = entry.inputs.observation.readings[found.index], found.result.reading
@@ -83,9 +87,7 @@ def loaded(was: PodSamples, parts: int) -> PodSamples:
 @given(entries)
 def test_the_named_value_changes_the_count_and_one_unit_nearer_does_not(entry: SyncResult) -> None:
     before = entry.decision
-    for element in alternatives_of(entry):
-        if not isinstance(element, OtherValue):
-            continue
+    for element in other_values(entry):
         was, reading = entry.inputs.observation.readings[element.index], element.result.reading
         if isinstance(was, PodSamples):
             assert element.parts is not None
@@ -116,26 +118,19 @@ def test_the_named_bound_changes_the_count_and_one_replica_less_does_not(
         if not isinstance(element, OtherBound):
             continue
         up = element.which == "maxReplicas"
-        assert (
-            element.desired > entry.decision.desired
-            if up
-            else element.desired < entry.decision.desired
-        )
-        assert bounded(entry, element.which, element.replicas) == element.desired
+        assert element.desired != entry.decision.desired
+        assert (element.desired > entry.decision.desired) == up
+        assert bounded(entry, element.replicas, up=up) == element.desired
         if not up or element.replicas == element.desired:
-            assert (
-                bounded(entry, element.which, element.replicas + (-1 if up else 1))
-                != element.desired
-            )
+            near = element.replicas + (-1 if up else 1)
+            assert bounded(entry, near, up=up) != element.desired
 
 
-def bounded(entry: SyncResult, which: str, replicas: int) -> int:
-    target = entry.target
-    if which == "maxReplicas":
-        other = replace(target.spec, max_replicas=replicas)
-    else:
-        other = replace(target.spec, min_replicas=replicas)
-    return decided(replace(entry, target=replace(target, spec=other))).desired
+def bounded(entry: SyncResult, replicas: int, *, up: bool) -> int:
+    bound = "max_replicas" if up else "min_replicas"
+    changes: dict[str, Any] = {bound: replicas}
+    other = replace(entry.target.spec, **changes)
+    return decided(replace(entry, target=replace(entry.target, spec=other))).desired
 
 
 @modest
@@ -177,10 +172,15 @@ def assert_only_without(counts: dict[str, int], replicas: int, *parts: str) -> N
     assert_parts(what, *parts)
 
 
+def other_values(entry: SyncResult) -> list[OtherValue]:
+    return [element for element in alternatives_of(entry) if isinstance(element, OtherValue)]
+
+
 def values(entry: SyncResult) -> list[tuple[int, int, int]]:
     """Return the value, what the metric asks for and the count, of each other value."""
-    found = [element for element in alternatives_of(entry) if isinstance(element, OtherValue)]
-    return [(_number(text), text.result.proposal or 0, text.desired) for text in found]
+    return [
+        (_number(other), other.result.proposal or 0, other.desired) for other in other_values(entry)
+    ]
 
 
 def _number(value: OtherValue) -> int:
@@ -243,20 +243,15 @@ def test_a_search_takes_at_most_64_decisions(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_largest_of_many_metrics_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """No further search begins after the limit of computed samples."""
     entry = of_last(target(QUEUE, MAILS).sync("0s", queue=20, mails=40))
-    every = [element.index for element in alternatives_of(entry) if isinstance(element, OtherValue)]
-    assert every == [1, 1, 0]
+    assert [element.index for element in other_values(entry)] == [1, 1, 0]
     monkeypatch.setattr(alternatives, "_MOST_COMPUTED", 500)
-    assert [
-        element.index for element in alternatives_of(entry) if isinstance(element, OtherValue)
-    ] == [1]
+    assert [element.index for element in other_values(entry)] == [1]
 
 
 def test_the_count_after_a_hole_in_the_recommendations_is_an_alternative() -> None:
     entry = of_last(Timeline(spec(QUEUE), replicas=8).sync("0s", queue=40).sync("10m", queue=10))
     assert entry.decision.desired == 2
-    inputs = replace(entry.inputs, history=replace(entry.inputs.history, unobserved=True))
-    entry = replace(entry, given=inputs)
-    entry = replace(entry, decision=decided(entry))
+    entry = with_history(entry, unobserved=True)
     assert entry.decision.desired == 8
     assert_only_without(dict(_without(entry)), 2, "8 replicas", "00:10:00Z")
 
@@ -290,9 +285,7 @@ def test_the_doubling_without_a_behavior_is_an_alternative() -> None:
 def test_writes_of_other_instances_count_as_all_that_the_policies_permit() -> None:
     limited = behavior(up=rules(pods_policy(1, 60), window=0))
     entry = of_last(Timeline(spec(QUEUE, behavior=limited), replicas=8).sync("0s", queue=100))
-    inputs = replace(entry.inputs, history=replace(entry.inputs.history, unseen=BASE - 0.5))
-    entry = replace(entry, given=inputs)
-    entry = replace(entry, decision=decided(entry))
+    entry = with_history(entry, unseen=BASE - 0.5)
     assert entry.decision.desired == 8
     assert dict(_without(entry)) == {"the scaling policies": 20}
 
@@ -351,13 +344,7 @@ def test_an_entry_of_another_version_has_no_alternatives() -> None:
 
 def test_an_alternative_value_has_no_exact_total() -> None:
     """A queue that read a little below 0 would have woken its target at 1."""
-    extensions = Extensions(idle=Idle(after=60.0))
-    of = Target("shop", spec(QUEUE), (), extensions=extensions)
-    reading = Values((0,), total=-0.0004)
-    seen = Observation(Scale(0, 0, "app=web"), (), (reading,))
-    inputs = Inputs(seen, History(recommendations=()), BASE, BASE)
-    flags = Flags()
-    decision, _ = decide(of.spec, flags, seen, inputs.history, BASE, extensions=extensions)
-    entry = SyncResult(of, decision, given=inputs, flags=flags)
-    found = [element for element in alternatives_of(entry) if isinstance(element, OtherValue)]
-    assert [(text.result.reading, text.desired) for text in found] == [(Values((1000,)), 1)]
+    timeline = Timeline(spec(QUEUE), replicas=0, extensions=Extensions(idle=Idle(after=60.0)))
+    entry = of_last(timeline.sync("0s", queue=Values((0,), total=-0.0004)))
+    found = [(other.result.reading, other.desired) for other in other_values(entry)]
+    assert found == [(Values((1000,)), 1)]

@@ -220,8 +220,7 @@ def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> N
     target.asked_bounds(least=9).sync("0s", queue=20).want(9, outcome="ok")
     target.asked_bounds(partly(2)).sync("15s", queue=20).want(9, outcome="partial")
     target.asked_bounds(partly(12)).sync("30s", queue=20).want(12, outcome="partial")
-    target.looked = None
-    target.asked_bounds(partly(3)).sync("45s", queue=20).want(12)
+    target.restart().asked_bounds(partly(3)).sync("45s", queue=20).want(12)
     target.asked_bounds(least=math.nan).sync("1m", queue=20).want(12)
     target.asked_bounds(partly(3)).sync("5m", queue=20).want(12)
     target.sync("5m1s", queue=20).want(12).conditions(ScalingLimited="MinReplicasUnknown")

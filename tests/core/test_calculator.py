@@ -210,12 +210,12 @@ BOTH = MetricTarget(TargetType.VALUE, value=1000, average_value=500)
 
 def test_an_object_target_goes_by_its_type() -> None:
     """Both fields may be there for an Object; the type says which counts."""
-    average_of_both = replace(BOTH, type=TargetType.AVERAGE_VALUE)
-    for target, current in (
-        (BOTH, MetricValueStatus(value=4000)),
-        (average_of_both, MetricValueStatus(average_value=2000)),
-    ):
-        assert proposed(of_object(target), values(4), context(2)).current == current
+    averages = replace(BOTH, type=TargetType.AVERAGE_VALUE)
+    by_value, by_average = (
+        proposed(of_object(target), values(4), context(2)).current for target in (BOTH, averages)
+    )
+    assert by_value == MetricValueStatus(value=4000)
+    assert by_average == MetricValueStatus(average_value=2000)
 
 
 def test_an_external_target_goes_by_its_fields() -> None:
@@ -226,8 +226,7 @@ def test_an_external_target_goes_by_its_fields() -> None:
 # -- A rolling update with more pods than `spec.replicas` moves nothing ----------------------------
 
 
-TWENTY = 20
-SURGE = 25
+TWENTY, SURGE = 20, 25
 
 
 def proposal(
@@ -297,9 +296,8 @@ def test_pods_above_the_replicas_do_not_count(
     ],
 )
 def test_without_a_surge_the_flag_changes_nothing(metric: MetricSpec, reading: Reading) -> None:
-    of = pods(TWENTY)
-    ignored = proposal(metric, reading, of, ignore=True)
-    assert ignored == proposal(metric, reading, of, ignore=False)
+    ignored = proposal(metric, reading, pods(TWENTY), ignore=True)
+    assert ignored == proposal(metric, reading, pods(TWENTY), ignore=False)
 
 
 def test_repeated_rollouts_do_not_run_away() -> None:
@@ -319,8 +317,6 @@ def test_repeated_rollouts_do_not_run_away() -> None:
 
 
 ONE = value("1")
-
-
 UTILIZED = MetricTarget(TargetType.UTILIZATION, value=1000)
 MISTYPED = MetricTarget(TargetType.VALUE, average_value=1000)
 NOTHING = MetricTarget(TargetType.VALUE)

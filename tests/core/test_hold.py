@@ -1,4 +1,4 @@
-"""While `holdScaleDownQuery` says so, nothing goes down (semantics 8.9)."""
+"""While `holdScaleDownQuery` or the breaker holds, nothing goes down (semantics 8.9, 8.7)."""
 
 import math
 from dataclasses import replace
@@ -7,18 +7,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.core.decision import Outcome, QueryHold, Zone
+from autoscaler.core.breaker import goes_down, held_back
+from autoscaler.core.decide import decide
+from autoscaler.core.decision import BreakerHold, Decision, Outcome, QueryHold, Saturation, Zone
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
-from autoscaler.core.history import History
-from autoscaler.core.observation import Gap, GapKind, HoldReading
+from autoscaler.core.history import History, shifted
+from autoscaler.core.observation import Gap, GapKind, HoldReading, Values
 from autoscaler.core.readings import read_hold
-from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, LabelSelector
-from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.target import HoldQuery, Query, Target
-from autoscaler.persistence.codec import dumps, loads
+from autoscaler.core.target import HoldQuery, Query
 from autoscaler.rendering.alternatives import RemovedInput, alternatives_of
-from tests.core.builders import BASE, QUEUE, behavior, pods_policy, rules, spec
+from autoscaler.rendering.record import stages_of
+from tests.core.builders import (
+    BASE,
+    QUEUE,
+    behavior,
+    percent_policy,
+    pods_policy,
+    rules,
+    series,
+    spec,
+)
+from tests.core.deciding import observe, reasons
+from tests.core.entries import of_last
 from tests.core.timeline import Timeline
 from tests.narrowing import known
 
@@ -28,10 +40,6 @@ SILENT = HoldReading(gap=Gap(GapKind.ERROR, "no answer"))
 AT_ONCE = spec(
     QUEUE, minimum=1, maximum=20, behavior=behavior(down=rules(pods_policy(100), window=0))
 )
-
-
-def series(value: float, age: float = 0.0, **labels: str) -> Series:
-    return Series(labels, value, BASE - age)
 
 
 ONE, OTHER = series(1.0, job="b"), series(2.0, job="a")
@@ -53,9 +61,9 @@ WARNED = QueryResult((), ("store eu",))
         (QueryResult((OTHER,)), {"selector": JOB_B}, 0, None),
         (QueryFailure("it timed out"), {}, 0, GapKind.ERROR),
         (QueryResult((series(math.nan),)), {}, 0, GapKind.NOT_A_NUMBER),
-        (QueryResult((series(1.0, 301.0),)), {}, 0, GapKind.STALE),
-        (QueryResult((series(0.0, 301.0),)), {"condition": True}, 0, GapKind.STALE),
-        (QueryResult((series(math.nan, 301.0), ONE)), {}, 1, None),
+        (QueryResult((series(1.0, age=301.0),)), {}, 0, GapKind.STALE),
+        (QueryResult((series(0.0, age=301.0),)), {"condition": True}, 0, GapKind.STALE),
+        (QueryResult((series(math.nan, age=301.0), ONE)), {}, 1, None),
         (WARNED, {}, 0, GapKind.PARTIAL),
         (QueryResult((OTHER,), WARNED.warnings), {"selector": JOB_B}, 0, GapKind.PARTIAL),
         (QueryResult((ONE,), WARNED.warnings), {}, 1, None),
@@ -166,10 +174,8 @@ def test_a_short_hold_does_not_refill_a_long_range() -> None:
 
 def test_a_restart_forgets_neither_hold_nor_refill() -> None:
     line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30).want(10)
-    line.history, line.looked = loads(History, dumps(line.history)), None
-    line.sync("45s", queue=30).want(10).holds(FREE).sync("60s", queue=30).want(10)
-    line.history, line.looked = loads(History, dumps(line.history)), None
-    line.sync("3m30s", queue=30).want(10).sync("3m45s", queue=30).want(3)
+    line.restart().sync("45s", queue=30).want(10).holds(FREE).sync("60s", queue=30).want(10)
+    line.restart().sync("3m30s", queue=30).want(10).sync("3m45s", queue=30).want(3)
 
 
 def test_a_hold_survives_a_takeover() -> None:
@@ -197,10 +203,8 @@ def test_a_hold_keeps_an_idle_target_awake() -> None:
     line = Timeline(AT_ONCE, replicas=3, extensions=extensions).sync("0s", queue=30).holds(AWAY)
     line.sync("2m", queue=0).want(3).conditions(ScalingLimited="ScaleDownHeld")
     assert (line.decision.zone, line.decision.hold) == (Zone.IDLE, QueryHold(AWAY, 0))
-    line.holds(FREE).sync("2m15s", queue=0).want(3).sync("2m20s", queue=0).want(0).holds(
-        SILENT
-    ).sync("2m30s", queue=0).want(0)
-    line.sync("2m45s", queue=30).want(3)
+    line.holds(FREE).sync("2m15s", queue=0).want(3).sync("2m20s", queue=0).want(0)
+    line.holds(SILENT).sync("2m30s", queue=0).want(0).sync("2m45s", queue=30).want(3)
 
 
 def test_after_a_hold_a_target_sleeps_once_the_range_is_complete() -> None:
@@ -254,12 +258,6 @@ def test_without_the_query_no_hold_is_kept() -> None:
     assert line.history.extended.hold_gap is None
 
 
-def entry_of(line: Timeline) -> SyncResult:
-    hold = HoldQuery(Query("up == 0"), JOB_B, condition=True)
-    target = Target("shop", line.spec, (Query("q"),), extensions=line.extensions, hold=hold)
-    return SyncResult(target, line.decision, given=line.inputs, flags=line.flags)
-
-
 def test_the_count_that_a_hold_prevents_is_an_alternative() -> None:
     """While it holds, and while a range is filled after it."""
     line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30)
@@ -270,5 +268,76 @@ def test_the_count_that_a_hold_prevents_is_an_alternative() -> None:
 
 def left_out(line: Timeline) -> list[tuple[str, int]]:
     """Return without what there would be which count."""
-    found = alternatives_of(entry_of(line))
+    hold = HoldQuery(Query("up == 0"), JOB_B, condition=True)
+    entry = of_last(line)
+    found = alternatives_of(replace(entry, target=replace(entry.target, hold=hold)))
     return [(text.what, text.desired) for text in found if isinstance(text, RemovedInput)]
+
+
+# -- the scale-down breaker: what a held target records (8.7) --------------------------------------
+
+
+def scale_down(history: History | None = None, window: int = 0) -> tuple[Decision, History]:
+    """Decide about 10 replicas whose metric asks for 2, with a stabilization window."""
+    free = behavior(down=rules(percent_policy(100), window=window))
+    target, seen = spec(QUEUE, maximum=20, behavior=free), observe(10, Values((20_000,)))
+    return decide(target, Flags(), seen, history or History(), BASE)
+
+
+def test_a_held_target_stays_and_has_the_condition_of_the_breaker() -> None:
+    """It is no failure: what metrics ask for and every stage stay in the record."""
+    decision, history = scale_down(History(recommendations=()))
+    assert goes_down(decision)
+    held, _ = held_back(decision, history, History(), "mimir", BASE + 600)
+    assert (held.rescale, held.desired, held.outcome) == (False, 10, decision.outcome)
+    assert held.breaker == BreakerHold("mimir", BASE + 600, 2)
+    assert reasons(held)["ScalingLimited"] == ("True", "ScaleDownBreaker")
+    assert "mimir" in held.conditions[-1].message
+    assert (stages_of(held), held.metrics, held.events) == (
+        stages_of(decision),
+        decision.metrics,
+        decision.events,
+    )
+
+
+def test_the_condition_of_a_hold_keeps_its_first_time() -> None:
+    _, first = held_back(*scale_down(History(recommendations=())), History(), "", BASE + 600)
+    held, _ = held_back(*scale_down(first), shifted(first, -15.0), "", BASE + 600)
+    (limited,) = (condition for condition in held.conditions if condition.type == "ScalingLimited")
+    assert limited.last_transition == BASE - 15.0
+
+
+def test_a_held_target_records_no_write() -> None:
+    """The recommendation stays recorded; there is no scale event, no pending write, no zero."""
+    decision, history = scale_down(History(recommendations=()))
+    _, after = held_back(decision, history, History(), "", BASE + 600)
+    assert after.recommendations == history.recommendations
+    assert [recommendation.replicas for recommendation in after.recommendations or ()] == [2]
+    assert (after.scale_downs, after.pending, after.zeroed_by_us) == ((), None, False)
+    assert after.desired_replicas == 10
+    assert replace(after, conditions=(), desired_replicas=0) == replace(
+        history, conditions=(), desired_replicas=0
+    )
+
+
+def test_a_stabilized_target_does_not_go_down() -> None:
+    decision, _ = scale_down(window=300)
+    assert known(decision.combination).after == 2
+    assert not goes_down(decision)
+
+
+def test_a_pause_at_a_count_is_not_held() -> None:
+    target = Timeline(spec(QUEUE), replicas=10).annotated(paused_replicas="2")
+    decision = target.sync("0s", queue=900).decision
+    assert decision.desired == 2
+    assert not goes_down(decision)
+
+
+def test_a_saturation_is_reported_after_a_quarter_of_an_hour() -> None:
+    """Semantics 8.6."""
+    decision, lasting = scale_down()[0], []
+    for seconds in (0.0, 899.0, 900.0, 5000.0):
+        saturation = Saturation(7, BASE - seconds, "TooManyReplicas")
+        lasting.append(replace(decision, saturation=saturation).lasting_saturation is saturation)
+    assert lasting == [False, False, True, True]
+    assert decision.lasting_saturation is None

@@ -1,6 +1,7 @@
 """Utilization (semantics 2.2)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -62,12 +63,7 @@ def starting(name: str, requests: str = "1") -> Pod:
 
 def test_unready_pods_lessen_a_scale_up() -> None:
     """The HPA's own example: 60% on two pods is 200% of target, and 40% over three."""
-    two = PodRequests((container("a", cpu="1"), container("b", cpu="1")))
-    of = (
-        pod("p0", ready=FALSE, start=-20.0, transition=-20.0, requests=two),
-        pod("p1", requests=two),
-        pod("p2", requests=two),
-    )
+    of = (starting("p0", "2"), *pods(3, "2")[1:])
     result = proposed(cpu(utilization(30)), samples(600, 1000, 1400), of, 3)
     assert (result.proposal, result.rule, result.multiplier) == (4, Formula.REBALANCED, 3)
     assert (result.ratio, result.rebalanced_ratio) == (2.0, 40.0 / 30.0)
@@ -77,13 +73,7 @@ def test_unready_pods_lessen_a_scale_up() -> None:
 
 def test_missing_pods_are_charged_the_target_above_100_percent() -> None:
     """The HPA's own example: target 300%, so that the missing pod is charged 12000m of 4000m."""
-    fourfold = PodRequests((container(cpu="4"),))
-    of = (
-        starting("p0", "2"),
-        pod("p1", requests=PodRequests((container(cpu="2"),))),
-        pod("p2", requests=fourfold),
-        pod("p3", requests=fourfold),
-    )
+    of = (starting("p0", "2"), pods(2, "2")[1], *pods(4, "4")[2:])
     result = proposed(cpu(utilization(300)), samples(400, 200, 200), of, 4)
     assert (result.proposal, result.multiplier) == (2, 3)
     assert result.rebalanced_ratio == 124.0 / 300.0
@@ -218,8 +208,7 @@ def test_an_average_per_pod_is_the_truncated_mean_over_the_target(
 
 def test_an_average_value_goes_before_a_utilization() -> None:
     """Where a target has both fields the controller uses averageValue, whatever the type."""
-    both = utilization(50)
-    metric = ResourceMetric("cpu", type(both)(both.type, average_value=100, average_utilization=50))
+    metric = ResourceMetric("cpu", replace(utilization(50), average_value=100))
     result = proposed(metric, samples(200), pods(1), 1)
     assert result.current == MetricValueStatus(average_value=200)
 
@@ -227,17 +216,15 @@ def test_an_average_value_goes_before_a_utilization() -> None:
 # -- pods in groups: every rule, and both sides of every border ------------------------------------
 
 
-READY = PodGroups(1, (), (), ())
-UNREADY = PodGroups(0, ("p0",), (), ())
-MISSING = PodGroups(0, (), ("p0",), ())
-IGNORED = PodGroups(0, (), (), ("p0",))
+READY, UNREADY = PodGroups(1, (), (), ()), PodGroups(0, ("p0",), (), ())
+MISSING, IGNORED = PodGroups(0, (), ("p0",), ()), PodGroups(0, (), (), ("p0",))
 FLAGS = Flags(cpu_initialization_period=300.0, initial_readiness_delay=30.0)
 
 
-def grouped(pod: Pod, at: float | None) -> PodGroups:
+def grouped(pod: Pod, at: float | None, flags: Flags = FLAGS) -> PodGroups:
     """Group one pod with a sample at ``at`` with a window of 60 s, or without a sample."""
     samples = {} if at is None else {"p0": Sample(500, BASE + at, 60.0)}
-    return group_pods([pod], samples, "cpu", FLAGS, BASE)
+    return group_pods([pod], samples, "cpu", flags, BASE)
 
 
 INITIALIZING = -299.0
@@ -296,28 +283,19 @@ def test_cpu_of_a_starting_pod_does_not_count(
 
 def test_groups_keep_the_order_of_pods() -> None:
     """Names come in the order of the list; the ready are only counted."""
-    pods = [
-        pod("z", phase="Pending"),
-        pod("a"),
-        pod("b", phase="Pending"),
-        pod("m"),
-        pod("c", deleted=True),
-        pod("d"),
-    ]
+    pods = [pod("z", phase="Pending"), pod("a"), pod("b", phase="Pending")]
+    pods += [pod("m"), pod("c", deleted=True), pod("d")]
     samples = {name: Sample(1, BASE, 60.0) for name in ("a", "d", "stranger")}
     assert group_pods(pods, samples, "cpu", FLAGS, BASE) == PodGroups(2, ("z", "b"), ("m",), ("c",))
 
 
 def test_the_flags_have_the_period_and_the_delay() -> None:
     """Zero turns either off."""
-    starting = pod(start=-10.0, transition=-5.0)
-    samples = {"p0": Sample(500, BASE, 60.0)}
-    assert group_pods([starting], samples, "cpu", Flags(), BASE) == UNREADY
     off = Flags(cpu_initialization_period=0.0, initial_readiness_delay=0.0)
-    assert group_pods([starting], samples, "cpu", off, BASE) == READY
-    never = pod(start=-400.0, ready=FALSE, transition=-400.0)
-    assert group_pods([never], samples, "cpu", Flags(), BASE) == UNREADY
-    assert group_pods([never], samples, "cpu", off, BASE) == READY
+    never_ready = pod(start=-400.0, ready=FALSE, transition=-400.0)
+    for unready in (pod(start=-10.0, transition=-5.0), never_ready):
+        assert grouped(unready, 0.0, Flags()) == UNREADY
+        assert grouped(unready, 0.0, off) == READY
 
 
 # -- what a pod requests ---------------------------------------------------------------------------

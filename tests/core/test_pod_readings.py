@@ -90,7 +90,7 @@ LOGS = (of_pod(9, container="log"), of_pod(9, "p1", container="log"))
         (
             RPS,
             QUERY,
-            (of_pod(math.inf), OF_P1),
+            (INFINITE, OF_P1),
             {"p1": 1000},
             {"p0": (GapKind.NOT_A_NUMBER, "inf")},
         ),

@@ -8,16 +8,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Calculation, Decision, Outcome, Zone
-from autoscaler.core.history import History
+from autoscaler.core.decision import Activity, Calculation, Decision, Outcome, Zone
+from autoscaler.core.extensions import Extensions, FallbackBehavior, PauseMode
+from autoscaler.core.history import ExtensionHistory, History
 from autoscaler.core.normalize import Events, Recommendations, limit, stabilize, stabilize_legacy
 from autoscaler.core.numbers import INT32_MAX
-from autoscaler.core.observation import Gap, Observation, Scale, Values
+from autoscaler.core.observation import Gap, GapKind, Observation, Scale, Values
 from autoscaler.core.spec import (
     Behavior,
     ExternalMetric,
     Flags,
     HorizontalPodAutoscalerSpec,
+    ObjectMetric,
     down_window,
 )
 from autoscaler.core.writes import settle, settle_failure
@@ -25,7 +27,7 @@ from autoscaler.rendering.hpa import current_metrics
 from autoscaler.rendering.record import stages_of
 from tests.core import strategies
 from tests.core.builders import BASE, behavior, percent_policy, pods, rules
-from tests.narrowing import instance
+from tests.narrowing import instance, known
 
 # A busy machine is no failure: neither a deadline nor a complaint about slow drawing.
 modest = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -118,13 +120,13 @@ def test_a_blocked_decision_changes_nothing_but_conditions(data: st.DataObject) 
         assert after.desired_replicas == history.desired_replicas
         if history.recommendations is not None:
             assert after.recommendations is not None
-            known, window = history.recommendations, down_window(spec.behavior, flags)
+            before, window = history.recommendations, down_window(spec.behavior, flags)
             assert all(
                 recommendation.only_down
                 for recommendation in after.recommendations
-                if recommendation not in known
+                if recommendation not in before
             )
-            lost = (facts for facts in known if facts not in after.recommendations)
+            lost = (facts for facts in before if facts not in after.recommendations)
             assert all(text.time <= BASE - window for text in lost)
     assert (after.scale_ups, after.scale_downs) == (history.scale_ups, history.scale_downs)
 
@@ -247,3 +249,120 @@ def test_histories_stay_as_long_as_their_windows(data: st.DataObject) -> None:
     assert len(history.recommendations or ()) <= window / 60 + 3
     assert len(history.scale_ups) <= 1800 / 60 + 2
     assert len(history.scale_downs) <= 1800 / 60 + 2
+
+
+# -- idle, fallback, paused and bounds together, in any combination (semantics 8) -----------------
+
+
+NOTHING = Gap(GapKind.ERROR, "no answer")
+
+
+def drawn_extended(
+    data: st.DataObject, *, paused: bool = True
+) -> tuple[HorizontalPodAutoscalerSpec, Observation, History, Extensions]:
+    """Draw a decision of a target that may have every extension."""
+    spec, extensions = data.draw(strategies.specs()), data.draw(strategies.extensions)
+    if not paused:
+        extensions = replace(extensions, pause=None)
+    observation = data.draw(strategies.extended_observations(spec, extensions))
+    return spec, observation, data.draw(strategies.extended_histories), extensions
+
+
+def decided(data: st.DataObject, *, paused: bool = True) -> tuple[Decision, Extensions]:
+    of, observation, history, extensions = drawn_extended(data, paused=paused)
+    decision, _ = decide(
+        of, data.draw(strategies.flags), observation, history, BASE, extensions=extensions
+    )
+    return decision, extensions
+
+
+@modest
+@given(st.data())
+def test_no_count_is_outside_of_the_bounds_in_force(data: st.DataObject) -> None:
+    """But the idle one, a count that is only kept, and a step toward a gradual bound."""
+    decision, extensions = decided(data, paused=False)
+    current, desired = decision.current, decision.desired
+    asleep = extensions.idle is not None and desired == extensions.idle.replicas
+    if current is None or desired == current or asleep:
+        return
+    low, high = decision.min_replicas, decision.max_replicas
+    bounds = decision.bounds
+    if bounds is not None and bounds.minimum.gradual and current < low:
+        assert current < desired <= low
+    elif bounds is not None and bounds.maximum.gradual and current > high:
+        assert high <= desired < current
+    else:
+        assert low <= desired <= high
+
+
+@modest
+@given(st.data())
+def test_missing_data_lowers_nothing(data: st.DataObject) -> None:
+    """Whatever is lost of metrics that tell of work, or of a minimum that is not known."""
+    of, observation, history, extensions = drawn_extended(data, paused=False)
+    shared = (ExternalMetric, ObjectMetric)
+    queues = [index for index, metric in enumerate(of.metrics) if isinstance(metric, shared)]
+    readings = list(observation.readings)
+    if queues:
+        readings[data.draw(st.sampled_from(queues))] = NOTHING
+        observation = replace(observation, readings=tuple(readings))
+    else:
+        observation = replace(observation, min_replicas_reading=NOTHING)
+        history = replace(history, extended=replace(history.extended, known_min=None))
+    fallback = extensions.fallback
+    decision, _ = decide(
+        of, data.draw(strategies.flags), observation, history, BASE, extensions=extensions
+    )
+    current = decision.current
+    if current is None or current > decision.max_replicas:
+        return
+    least, lowering = current, {FallbackBehavior.STATIC, FallbackBehavior.CURRENT_REPLICAS_IF_LOWER}
+    if fallback is not None and fallback.behavior in lowering:
+        least = min(current, fallback.replicas)
+    if decision.rescale:
+        assert decision.desired >= least
+
+
+@modest
+@given(st.data())
+def test_nothing_goes_idle_while_a_metric_is_active_or_unknown(data: st.DataObject) -> None:
+    """Nor while its minimum is raised or unknown."""
+    decision, extensions = decided(data)
+    if decision.zone is Zone.IDLE and decision.rescale:
+        assert decision.desired == known(extensions.idle).replicas
+        activities = {metric.activity for metric in decision.metrics}
+        assert activities <= {Activity.INACTIVE, None}
+        assert not known(decision.idle).kept_awake
+        if decision.desired < (decision.current or 0):
+            assert decision.bounds is None or not decision.bounds.hold_down
+
+
+@modest
+@given(st.data())
+def test_a_paused_target_moves_only_to_its_pauses_count(data: st.DataObject) -> None:
+    """And one that is paused in a direction never in that one."""
+    decision, extensions = decided(data)
+    pause, current = extensions.pause, decision.current
+    if pause is None or current is None or not decision.rescale:
+        return
+    if pause.mode is PauseMode.ALL:
+        assert decision.desired == pause.replicas
+    elif pause.mode is PauseMode.SCALE_DOWN:
+        assert decision.desired > current
+    else:
+        assert decision.desired < current
+
+
+@modest
+@given(st.data())
+def test_without_extensions_the_hpas_rules_alone_decide(data: st.DataObject) -> None:
+    """None of what an extension keeps in a history changes a decision without it."""
+    of = data.draw(strategies.specs())
+    observation = data.draw(strategies.usual_observations(of, strategies.no_gaps))
+    history, flags = data.draw(strategies.histories), data.draw(strategies.flags)
+    other = replace(history, extended=ExtensionHistory(0.0, BASE - 5.0, saturated_since=BASE - 5.0))
+    decision, after = decide(of, flags, observation, history, BASE)
+    again, _ = decide(of, flags, observation, other, BASE)
+    assert replace(again, saturation=None) == replace(decision, saturation=None)
+    assert (decision.bounds, decision.pause, decision.idle) == (None, None, None)
+    assert replace(after.extended, saturated_since=None) == ExtensionHistory()

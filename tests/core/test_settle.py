@@ -18,7 +18,7 @@ from autoscaler.core.writes import (
     settle_write,
 )
 from autoscaler.persistence.codec import dumps, loads
-from tests.core.builders import BASE, QUEUE, behavior, pods, spec, values
+from tests.core.builders import BASE, QUEUE, TRUE, behavior, pods, spec, values
 
 WITH = spec(QUEUE, minimum=0, behavior=behavior())
 WITHOUT = spec(QUEUE, minimum=0)
@@ -57,11 +57,7 @@ def test_an_accepted_write_has_an_event_and_a_condition() -> None:
     assert settled.written
     assert not decision.written
     able = settled.conditions[0]
-    assert (able.type, able.status.value, able.reason) == (
-        "AbleToScale",
-        "True",
-        "SucceededRescale",
-    )
+    assert (able.type, able.status, able.reason) == ("AbleToScale", TRUE, "SucceededRescale")
     assert after.conditions == settled.conditions
     assert (after.desired_replicas, after.last_scale_time) == (4, BASE)
 
@@ -101,26 +97,14 @@ def test_a_refused_write_keeps_the_recommendation_and_no_event() -> None:
 SPEC = spec(QUEUE, maximum=20, behavior=behavior())
 PENDING = PendingWrite(2, 4, BASE, "7")
 ZERO = Scale(0, 0, "app=web", "8")
-
-
-def after_a_crash(scale: Scale) -> tuple[Decision, History]:
-    """Sync with a history that was kept before the write of 2 -> 4 under version 7 was sent."""
-    known = Contention(2)
-    history = History(recommendations=(), desired_replicas=2, pending=PENDING, contention=known)
-    seen = Observation(scale, pods(scale.spec_replicas), (values(scale.spec_replicas * 10),))
-    return decide(SPEC, Flags(), seen, history, BASE + 1)
-
-
-def intended() -> tuple[Decision, History]:
-    """Intend the write of 2 -> 4 under version 7."""
-    seen = Observation(Scale(2, 2, "app=web", "7"), pods(2), (values(40),))
-    decision, history = decide(SPEC, Flags(), seen, History(), BASE)
-    return decision, intend(decision, history)
+NO_ANSWER = WriteFailure("no answer", unknown=True)
 
 
 def test_a_write_is_pending_until_its_outcome_is_known() -> None:
     """With both counts, the instant and the version: a refusal is certain, a time-out is not."""
-    decision, history = intended()
+    seen = Observation(Scale(2, 2, "app=web", "7"), pods(2), (values(40),))
+    decision, history = decide(SPEC, Flags(), seen, History(), BASE)
+    history = intend(decision, history)
     assert history.pending == PENDING
     for pending in (PENDING, None):
         _, failed = settle_failure(decision, history, History(), "timed out", pending)
@@ -156,7 +140,9 @@ def test_a_read_settles_a_pending_write(scale: Scale, expected: tuple[object, ..
     A landed write may be as recent as the sync that finds it.  Under another version the old count
     can land no more.  A third count permits nothing for a period.
     """
-    decision, history = after_a_crash(scale)
+    history = History((), desired_replicas=2, pending=PENDING, contention=Contention(2))
+    seen = Observation(scale, pods(scale.spec_replicas), (values(scale.spec_replicas * 10),))
+    decision, history = decide(SPEC, Flags(), seen, history, BASE + 1)
     found = (history.pending, history.scale_ups, history.unseen, history.last_scale_time)
     assert found == expected
     foreign = decision.foreign
@@ -176,7 +162,7 @@ def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
 def tried_twice(first: int, second: int, outcome: WriteFailure) -> History:
     """Write two counts in a row, without an answer to the first one."""
     scale, history = Scale(2, 2, "app=web", "7", generation=3), History()
-    for count, write in ((first, WriteFailure("no answer", unknown=True)), (second, outcome)):
+    for count, write in ((first, NO_ANSWER), (second, outcome)):
         seen = Observation(scale, pods(2), (values(count * 10),))
         before = history
         decision, decided = decide(SPEC, Flags(), seen, before, BASE)
@@ -188,12 +174,9 @@ def tried_twice(first: int, second: int, outcome: WriteFailure) -> History:
 @pytest.mark.parametrize(
     ("outcome", "kept"),
     [
-        (WriteFailure("no answer", unknown=True), PendingWrite(2, 5, BASE, "7", (4,))),
+        (NO_ANSWER, PendingWrite(2, 5, BASE, "7", (4,))),
         (WriteFailure("refused"), PendingWrite(2, 4, BASE, "7")),
-        (
-            WriteFailure("no answer", unknown=True, resource_version="9"),
-            PendingWrite(2, 5, BASE, "9", (4,)),
-        ),
+        (replace(NO_ANSWER, resource_version="9"), PendingWrite(2, 5, BASE, "9", (4,))),
     ],
 )
 def test_every_count_that_may_land_is_kept(outcome: WriteFailure, kept: PendingWrite) -> None:
@@ -204,7 +187,7 @@ def test_every_count_that_may_land_is_kept(outcome: WriteFailure, kept: PendingW
 
 def test_a_count_is_kept_once_however_often_it_is_tried() -> None:
     """With the instant of the first try, and as an earlier version kept it."""
-    assert tried_twice(4, 4, WriteFailure("no answer", unknown=True)).pending == PENDING
+    assert tried_twice(4, 4, NO_ANSWER).pending == PENDING
     kept = dumps(History(pending=PENDING))
     assert "others" not in kept
     assert loads(History, kept).pending == PENDING
@@ -240,7 +223,7 @@ def test_a_new_count_settles_two_writes_without_answers(
     foreign: bool,
 ) -> None:
     """The number of changes, and who set the count, tell whether one of them landed."""
-    history = tried_twice(4, 5, WriteFailure("no answer", unknown=True))
+    history = tried_twice(4, 5, NO_ANSWER)
     scale = Scale(count, 2, "app=web", "8", "", manager, 3 + changes)
     seen = Observation(
         scale, pods(count), (values(count * 10),), sole_writer=sole_writer, last_read=BASE
@@ -258,7 +241,7 @@ def test_a_new_count_settles_two_writes_without_answers(
 @pytest.mark.parametrize(("changes", "unseen"), [(0, False), (1, False), (2, True)])
 def test_the_count_before_may_be_there_again(changes: int, *, unseen: bool) -> None:
     """A write that landed may have been undone; a status or a rollout alone says that none did."""
-    history = tried_twice(4, 5, WriteFailure("no answer", unknown=True))
+    history = tried_twice(4, 5, NO_ANSWER)
     scale = Scale(2, 2, "app=web", "8", "", FIELD_MANAGER, 3 + changes)
     seen = Observation(scale, pods(2), (values(20),))
     decision, history = decide(SPEC, Flags(), seen, history, BASE + 15)

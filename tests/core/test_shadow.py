@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from autoscaler.core.classification import Mark, State, classify
 from autoscaler.core.decision import Zone
 from autoscaler.core.extensions import Extensions, Idle, Mode, Pause
-from autoscaler.core.history import History
 from autoscaler.core.observation import UncheckedControl
 from autoscaler.core.reconcile import ABOVE_MAX
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
-from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.record import stages_of
 from tests.core.builders import (
     QUEUE,
@@ -139,8 +137,7 @@ def test_a_live_target_that_another_autoscaler_takes_has_one_event() -> None:
     line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).controlled_by(HPA)
     line.sync("15s", queue=80).events(TAKEN)
     assert HPA in line.decision.events[0].message
-    line.history = loads(History, dumps(line.history))
-    line.sync("30s", queue=80).events()
+    line.restart().sync("30s", queue=80).events()
     line.controlled_by(UncheckedControl(REFUSED)).sync("45s", queue=80).events()
     taken = [line.controlled_by("another").sync("1m", queue=80).events().decision.taken]
     taken.append(line.controlled_by(None).sync("1m15s", queue=80).events().decision.taken)
@@ -149,8 +146,7 @@ def test_a_live_target_that_another_autoscaler_takes_has_one_event() -> None:
 
 
 def test_a_target_taken_during_an_absence_has_an_event() -> None:
-    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80)
-    line.history = loads(History, dumps(line.history))
+    line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).restart()
     line.away(3600).controlled_by(HPA).sync("60m", queue=80).events(TAKEN)
 
 
@@ -205,18 +201,8 @@ def test_a_target_goes_live_without_a_move(
     line.sync(then, queue=20).want(2)
 
 
-HANDED_OVER = st.sampled_from(
-    [
-        spec(QUEUE, maximum=50),
-        spec(
-            QUEUE,
-            maximum=50,
-            behavior=behavior(
-                up=rules(pods_policy(4, 15), window=60), down=rules(percent_policy(100, 15))
-            ),
-        ),
-    ]
-)
+WINDOWED = behavior(rules(pods_policy(4, 15), window=60), rules(percent_policy(100, 15)))
+HANDED_OVER = st.sampled_from([spec(QUEUE, maximum=50), spec(QUEUE, maximum=50, behavior=WINDOWED)])
 
 
 def handed_over(of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int) -> Timeline:
@@ -284,12 +270,8 @@ def test_the_policies_count_what_the_other_one_scaled_last() -> None:
 @pytest.mark.parametrize(
     ("manager", "is_event"),
     [
-        ("kubectl", False),
-        ("kubectl-edit", False),
-        ("kube-controller-manager", True),
-        ("k3s", True),
-        ("helm", True),
-        ("", True),
+        *((manager, False) for manager in ("kubectl", "kubectl-edit")),
+        *((manager, True) for manager in ("kube-controller-manager", "k3s", "helm", "")),
     ],
 )
 @pytest.mark.parametrize(("count", "load"), [(22, 20), (22, 400), (2, 400), (2, 10)])
@@ -337,9 +319,7 @@ def test_a_restart_keeps_the_changes_that_a_shadow_followed() -> None:
     of = spec(QUEUE, behavior=behavior())
     line = Timeline(of, replicas=3, extensions=IN_SHADOW).sync("0s", queue=60)
     line.by_hand(6).sync("15s", queue=60)
-    line.history = loads(History, dumps(line.history))
-    line.looked = None
-    line.by_hand(12).sync("30s", queue=200)
+    line.restart().by_hand(12).sync("30s", queue=200)
     (event, *_) = [history for history in line.history.scale_ups if history.change == 6]
     assert event.time == line.decision.time, "it may have been just now"
 

@@ -34,7 +34,6 @@ from tests.adapters.store.opening import same
 from tests.core import strategies
 from tests.core.builders import BASE, QUEUE, spec
 from tests.core.deciding import decided, observe
-from tests.core.test_order import drawn
 
 SCALE = Scale(3, 3, "app=web", "12")
 OUTCOMES: tuple[WriteOutcome, ...] = (
@@ -49,7 +48,9 @@ OUTCOMES: tuple[WriteOutcome, ...] = (
 
 def synced(data: st.DataObject) -> SyncResult:
     """Draw a sync of any target: its decision, perhaps held, perhaps written."""
-    of, observation, history, extensions = drawn(data)
+    of, extensions = data.draw(strategies.specs()), data.draw(strategies.extensions)
+    observation = data.draw(strategies.extended_observations(of, extensions))
+    history = data.draw(strategies.extended_histories)
     if data.draw(st.booleans()):
         history = replace(history, pending=PendingWrite(2, 4, BASE - 15, "11"))
     queries = tuple(Query(f"sum(up{{of='{n}'}})", server="mimir") for n in range(len(of.metrics)))

@@ -71,7 +71,7 @@ def test_a_rescale_to_a_bound_spends_the_allowance() -> None:
 
 def test_a_restart_holds_the_current_count_for_a_window() -> None:
     line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6).sync("0s", queue=60).want(6)
-    line.restart().sync("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
+    line.lose_state().sync("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
 
 
 def test_a_short_absence_keeps_the_window() -> None:
@@ -154,16 +154,16 @@ def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
 def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
     """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
     line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
-    line.change(spec(QUEUE, minimum=1)).restart().sync("15s", queue=0)
+    line.change(spec(QUEUE, minimum=1)).lose_state().sync("15s", queue=0)
     line.want(1, reason="Current number of replicas below Spec.MinReplicas")
-    line.by_hand(0, "kubectl").restart().sync("30s", queue=500).want(0)
+    line.by_hand(0, "kubectl").lose_state().sync("30s", queue=500).want(0)
     line.conditions(ScalingActive="ScalingDisabled")
     line.by_hand(0).sync("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_a_pause_at_zero_ends_after_the_state_was_lost() -> None:
     line = Timeline(spec(QUEUE, minimum=1), replicas=3).annotated(paused_replicas="0")
-    line.sync("0s", queue=30).want(0).annotated().restart().sync("15s", queue=30).want(1)
+    line.sync("0s", queue=30).want(0).annotated().lose_state().sync("15s", queue=30).want(1)
 
 
 @pytest.mark.parametrize(

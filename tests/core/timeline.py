@@ -38,6 +38,7 @@ from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget
+from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.record import stages_of
 from tests.core.builders import BASE, pods
 from tests.narrowing import known
@@ -136,15 +137,6 @@ class Timeline:
         self._target.follow(self._rules(self.spec))
 
     @property
-    def looked(self) -> float | None:
-        """When this process read the scale last; None for never."""
-        return self._target.last_read
-
-    @looked.setter
-    def looked(self, at: float | None) -> None:
-        self._target.last_read = at
-
-    @property
     def history(self) -> History:
         return self._target.history
 
@@ -218,9 +210,14 @@ class Timeline:
         self._target.away(seconds, (self._target.last_sync or BASE) + seconds)
         return self
 
-    def restart(self) -> Self:
-        """Lose the memory."""
+    def lose_state(self) -> Self:
         self._target.history = History()
+        return self
+
+    def restart(self) -> Self:
+        """Begin anew with the stored history."""
+        self._target.history = loads(History, dumps(self.history))
+        self._target.last_read = None
         return self
 
     def sync(
