@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -329,6 +329,7 @@ def test_the_grid_moves_with_a_clock_that_is_set() -> None:
 
 
 @given(st.floats(-1e6, 1e6).filter(lambda step: not 0.999 < abs(step) < 1.001))
+@example(0.9)
 def test_a_step_of_the_clock_counts_once_and_drift_does_not(step: float) -> None:
     steps = clock.Steps(1e9, 10.0)
     total = steps.total(1e9 + 5 + step, 15.0)
