@@ -71,7 +71,6 @@ def test_a_missing_right_is_a_warning_once_until_it_is_given(
 def test_missing_state_is_in_the_log_the_health_and_the_metrics(
     tmp_path: Path, announced: Announced, lines: Lines, *, ok: bool
 ) -> None:
-    """State that can be kept is well, whatever was found."""
     if not ok:
         with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
             connection.execute("PRAGMA user_version = 99")

@@ -68,7 +68,6 @@ def writer() -> FakeWriter:
 def test_a_change_is_recorded_in_full_and_other_syncs_by_their_numbers(
     writer: FakeWriter,
 ) -> None:
-    """A row for each sync; the decision with it where something but a value differs."""
     timeline = Timeline(spec(external(average("10"))), replicas=3)
     recording = recorder(writer)
     result = synced(timeline.sync("0s", queue=30))

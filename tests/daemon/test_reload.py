@@ -137,7 +137,6 @@ def test_only_the_first_of_very_many_mistakes_are_logged(tmp_path: Path) -> None
 def test_a_file_with_mistakes_is_read_again_only_when_it_changes(
     tmp_path: Path, mistake: str
 ) -> None:
-    """It ends the tries of the configuration before it."""
     reload = Reloading(tmp_path, hanging())
     reload.write("30s")
     reload.events(4)
@@ -152,7 +151,6 @@ def test_a_file_with_mistakes_is_read_again_only_when_it_changes(
 
 @pytest.mark.parametrize("error", [RuntimeError("no thread"), OSError("no room")])
 def test_a_defect_is_logged_once_and_tried_again(tmp_path: Path, error: Exception) -> None:
-    """Its cause may be over by then."""
     reload = Reloading(tmp_path, error, error)
     reload.write("30s")
     assert reload.events(4) == [RELOAD_FAILED, "fault"]

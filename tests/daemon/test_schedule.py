@@ -107,7 +107,6 @@ def test_a_tick_never_overlaps_itself_and_skipped_ticks_are_logged_and_counted()
 
 
 def test_an_error_in_a_tick_is_logged_and_the_next_ticks_are_due_on_the_grid() -> None:
-    """A defect does not end the daemon; however late a tick begins, it was due at whole periods."""
     due: list[float] = []
 
     def tick(instant: float) -> None:

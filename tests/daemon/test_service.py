@@ -104,7 +104,6 @@ def test_replaced_connections_are_freed(tmp_path: Path) -> None:
 
 
 def test_the_first_sync_uses_the_configuration_as_it_is_then(tmp_path: Path) -> None:
-    """A daemon that waited for its turn does not begin with the configuration of before."""
     least: list[int | None] = []
     with Daemon(tmp_path, targets=[TARGET | {"minReplicas": 2}]) as daemon:
         config = load(daemon.file)

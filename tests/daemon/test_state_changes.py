@@ -107,7 +107,6 @@ def test_a_state_that_comes_and_goes_is_logged_a_few_times(state: State, pace: P
 
 @pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
 def test_a_long_lasting_state_is_logged_each_time(state: State) -> None:
-    """It cannot fill a log."""
     changes = noted([OK, (state, "")] * 100)
     assert sum(change is not None and change.logged for change in changes) == 199
 
@@ -231,7 +230,6 @@ def synced_each_minute(
 
 
 def test_a_pause_is_logged_when_it_begins_and_when_it_ends() -> None:
-    """Not at each sync of it, though what it prevents changes."""
     timeline = extended.target(replicas=3)
     results = synced_each_minute(timeline, 30)
     timeline.annotated(paused="true")

@@ -236,8 +236,8 @@ def journey(bed: Bed) -> Iterator[Journey]:
             bed.daemon.first_sync(world.key(name))
         bed.want("held", 2)
         bed.want("tolerated", 5)
-        held = "ScaleDownStabilized"
-        wait_until("the HPA's hold", lambda: held in bed.conditions("hpa-of-held"))
+        reason = "ScaleDownStabilized"
+        wait_until("the HPA's hold", lambda: reason in bed.conditions("hpa-of-held"))
         wait_until("KEDA's are there", lambda: len(bed.specs()) == len(REPLICAS))
         keys = [f"{world.namespace}/{name}" for name in REPLICAS]
         autoscalers, states = [bed.specs()], []

@@ -38,9 +38,9 @@ def scraping(
 
 def scrape_config(address: str) -> dict[str, object]:
     """Return what the example says about scraping RabbitMQ, for a broker at an address."""
-    said = re.search(r"^#   (scrape_configs:\n.*?)^#\n", EXAMPLE, re.DOTALL | re.MULTILINE)
-    assert said
-    (found,) = yaml.safe_load(said[1].replace("#   ", ""))["scrape_configs"]
+    example = re.search(r"^#   (scrape_configs:\n.*?)^#\n", EXAMPLE, re.DOTALL | re.MULTILINE)
+    assert example
+    (found,) = yaml.safe_load(example[1].replace("#   ", ""))["scrape_configs"]
     found["static_configs"][0]["targets"] = [address]
     return dict(found)
 
@@ -51,8 +51,8 @@ def config(world: World, prometheus: PrometheusServer, of: Document, period: str
     A sync has 0.9 of its period for all that it asks, which a busy machine may need.
     """
     queries = yaml.safe_load(EXAMPLE)["queries"]
-    asked = {"url": prometheus.url}
-    return world.document(of, prometheus=asked, syncPeriod=period, queries=queries)
+    server = {"url": prometheus.url}
+    return world.document(of, prometheus=server, syncPeriod=period, queries=queries)
 
 
 @pytest.mark.usefixtures("kubelet")

@@ -85,7 +85,6 @@ def test_alerts_and_dashboard_name_metrics_and_labels_that_exist(where: str) -> 
 
 
 def test_an_unknown_metric_or_label_is_found() -> None:
-    """The check above would see a slip of the pen."""
     assert family_of("autoscaler_target_replicas") is None
     assert family_of("autoscaler_sync_lag_seconds") is None
     assert family_of("autoscaler_writes_total_sum") is None
@@ -111,7 +110,6 @@ def test_each_alert_has_a_severity_a_summary_and_a_description() -> None:
 
 
 def test_the_dashboard_works_in_any_grafana_from_12_on() -> None:
-    """Schema 42 (Grafana 12 on), a choice of data source, no id that belongs to one Grafana."""
     document = dashboard()
     assert document["schemaVersion"] == 42
     assert "id" not in document

@@ -33,12 +33,12 @@ def test_a_new_event_has_the_fields_that_kubectl_shows(script: Script) -> None:
     event = happened()
     before = int(clock.wall() * 1e9)
     assert Events(api).write(event, math.inf).fate is EventOutcome.WRITTEN
-    asked = server.asked[0]
-    assert (asked.method, asked.path) == ("POST", EVENTS)
+    request = server.asked[0]
+    assert (request.method, request.path) == ("POST", EVENTS)
     name, _, number = event.name.rpartition(".")
     assert name == "web"
     assert before <= int(number, 16) <= clock.wall() * 1e9
-    assert asked.body == {
+    assert request.body == {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": event.name, "namespace": "shop"},

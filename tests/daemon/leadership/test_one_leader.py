@@ -239,7 +239,6 @@ TIMES = ElectionTimes(lease_duration=15, renew_deadline=10, retry_period=2)
 @given(random=st.randoms(use_true_random=False), candidates=st.integers(2, 4))
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_two_candidates_never_lead_at_one_time(random: Random, candidates: int) -> None:
-    """Chosen by hypothesis, which makes what it finds short."""
     Ports(random, TIMES, candidates).run(60)
 
 
