@@ -34,6 +34,6 @@ PYTHONPATH=$PWD exec "$python" -m pytest --quiet --numprocesses=2 --dist=loadfil
     tests/config/test_web.py \
     tests/daemon/test_schedule.py \
     tests/policy_tests/test_running.py \
-    tests/telemetry/test_page.py::test_the_format_is_the_one_that_was_asked_for \
+    tests/telemetry/test_page.py::test_the_format_of_the_page_is_the_requested_one \
     tests/transport/test_retries.py \
     tests/web/test_access.py

@@ -264,7 +264,7 @@ def journey(bed: Bed) -> Iterator[Journey]:
         )
 
 
-def test_no_count_moves(journey: Journey) -> None:
+def test_no_count_moves_over_an_adoption_and_back(journey: Journey) -> None:
     """Over and back: steady, held by a window, at a bound, asleep, and KEDA's."""
     assert journey.counts == {name: [count] for name, count in REPLICAS.items()}
     over, back = journey.states
@@ -312,7 +312,7 @@ def test_a_review_shows_the_steps_as_commands(journey: Journey) -> None:
 
 
 @pytest.mark.parametrize(("name", "first", "last"), [("rising", 2, 7), ("falling", 7, 2)])
-def test_a_count_on_its_way_goes_on_at_the_same_rate(
+def test_a_count_continues_to_change_at_the_same_rate_over_an_adoption(
     bed: Bed, name: str, first: int, last: int
 ) -> None:
     """One pod in four seconds over and back; none is skipped, and none taken back."""

@@ -119,7 +119,7 @@ class Fleet:
 
 
 def check_held(daemon: DaemonProcess) -> None:
-    """Check that the hold was told once, and stands in the health and in the metrics."""
+    """Check that the hold was logged once, and is in the health and in the metrics."""
     assert len(daemon.events("scale_down_breaker")) == 1
     breaker = daemon.component("scale-down breaker")
     assert not breaker["ok"]

@@ -86,7 +86,9 @@ def on_grid(daemon: DaemonProcess, cluster: str, seconds: int) -> bool:
     return len(times) >= seconds - 1 and max(gaps) < 1.5
 
 
-def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) -> None:
+def test_workloads_of_equal_names_in_two_clusters_are_scaled_apart(
+    world: World, other: World
+) -> None:
     """Each is scaled on its own series and under the Lease of its cluster.
 
     One that is away costs only its own target, and comes back by itself; one that a reload takes

@@ -67,7 +67,7 @@ def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
         daemon.wait_write(a, 4)
 
 
-def test_a_live_target_that_an_hpa_takes_is_warned_of_once_over_a_restart(
+def test_a_live_target_that_an_hpa_takes_is_one_warning_over_a_restart(
     world: World, document: Document
 ) -> None:
     """By a line of the log, an Event and the metric of the alert; a restart knows of it."""

@@ -34,7 +34,7 @@ def test_a_paused_target_stays_while_its_load_rises(world: World, document: Docu
             "the pause",
             lambda line: line.get("target") == a and "paused" in line.get("message", ""),
         )
-        assert "the annotation autoscaler/paused" in line["message"]
+        assert "autoscaler/paused" in line["message"]
         assert line["desired_replicas"] == line["current_replicas"] == DEMAND
         daemon.wait_write(b, RISEN)
         assert datetime.fromisoformat(daemon.writes(b)[-1]["time"]) >= soon.replace(microsecond=0)

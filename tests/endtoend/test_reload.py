@@ -31,7 +31,7 @@ def test_a_changed_file_takes_effect_without_a_signal(world: World, document: Do
         line = daemon.wait_event("reloaded")
         assert (line["added"], line["removed"], line["changed"]) == (1, 0, 1)
         assert daemon.wait_event("target_added")["target"] == b
-        assert daemon.wait_event("target_changed")["message"] == "maxReplicas: 10 -> 20"
+        assert daemon.wait_event("target_changed")["target"] == a
         daemon.wait_write(b, 4)
         # The page takes a sync in after the log.
         wait_until("b", lambda: b in daemon.page("/metrics"))
@@ -42,7 +42,7 @@ def test_a_changed_file_takes_effect_without_a_signal(world: World, document: Do
         status = command("status", "--url", f"http://{daemon.address}").stdout
         _, *rows, summed_up = status.splitlines()
         assert [row.partition("\t")[0] for row in rows] == [a]
-        assert summed_up.startswith("1 target: 1 ")
+        assert summed_up.startswith("1 target")
 
 
 def test_a_broken_file_leaves_the_last_good_one_in_force(world: World, document: Document) -> None:

@@ -10,7 +10,7 @@ from tests.worlds.prometheus.fixtures import StartPrometheus
 from tests.worlds.world import DEMAND, World
 
 FIRST, SECOND = "prometheus", "prometheus/second"
-NAMED = "Prometheus second at "
+NAMED = "Prometheus second"
 """How the lines of targets name the second server."""
 
 

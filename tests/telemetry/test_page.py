@@ -32,7 +32,7 @@ def test_label_values_are_escaped(accept: str) -> None:
     assert dict(labels)["metric_name"] == f'{odd_name}{{queue="or"ders\\"}}'
 
 
-def test_the_format_is_the_one_that_was_asked_for() -> None:
+def test_the_format_of_the_page_is_the_requested_one() -> None:
     """Prometheus' own Accept header gets OpenMetrics; none, or nonsense, the text format."""
     metrics = Metrics(Health())
     prometheus = (
