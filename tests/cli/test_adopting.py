@@ -126,7 +126,14 @@ def test_an_obstacle_keeps_everything_unchanged(
     """It is named with what to do; the HPA, the file and the folder are as before."""
     for name in ("never", "lost"):
         world.deploy(name, paused=True)
-    bed = run(world.target("never", mode="shadow"), world.target("lost", metrics=[]), hpa=1)
+    bed = run(world.target("never", mode="shadow"), world.target("lost", metrics=[]))
+    with monkeypatch.context() as context:
+        # As if the user's kubeconfig named another cluster than the daemon's.
+        elsewhere = others.autoscaler("web", of="a")
+        elsewhere["metadata"]["uid"] = "1"
+        context.setattr(ReplacedAutoscalers, "find", lambda _: ReplacedAutoscaler((elsewhere,)))
+        assert_parts(bed.refused("a"), f'{HPA} "web"', "target is ok", "kubeconfig", "--back")
+    bed.decided("web", 1)
     nobody = f"http://127.0.0.1:{free_port()}"
     assert nobody in bed.refused("a", url=nobody)
     assert_parts(bed.refused("lost"), "failing", "--force")
@@ -211,16 +218,6 @@ def test_an_autoscaler_that_returns_has_the_tool_that_makes_it() -> None:
     hpa["metadata"]["labels"] = {"kustomize.toolkit.fluxcd.io/name": "shop"}
     text = adoption_text.not_gone("shop/web", Other(hpa))
     assert_parts(text, f'{HPA} "web"', "Flux (Kustomization shop)", " shop/web ")
-
-
-def test_an_autoscaler_that_the_daemon_does_not_see_is_not_deleted(
-    run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the user's kubeconfig names another cluster."""
-    bed, elsewhere = run(), others.autoscaler("web", of="a")
-    elsewhere["metadata"]["uid"] = "1"
-    monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _: ReplacedAutoscaler((elsewhere,)))
-    assert_parts(bed.refused("a"), f'{HPA} "web"', "target is ok", "kubeconfig", "--back")
 
 
 def test_a_daemon_in_shadow_is_refused_before_anything_changes(

@@ -390,16 +390,6 @@ def test_targets_of_one_server_are_counted_over_the_syncs_of_a_period() -> None:
         assert run.changes() == ["tripped"]
 
 
-def test_a_scale_down_waits_for_the_syncs_that_run_meanwhile() -> None:
-    """While a first group waits a second one shows that too many would go: none does."""
-    with Fleet(fleet(100)) as run:
-        run.fill(run.targets[:100])
-        with waiting(run):
-            assert run.counts() == {10: 100}
-            run.begin(run.targets[20:40], budget=20.0)
-        assert run.counts() == {10: 100}
-
-
 def test_a_slow_answer_delays_no_scale_up_and_no_scale_down_beyond_the_reads() -> None:
     """Ten would go down; whether 90 others do is not known before two thirds of the time."""
     slow = fleet(45, promql="slow", first=10) + fleet(45, promql="slower", first=55)
@@ -420,14 +410,15 @@ def test_a_slow_answer_delays_no_scale_up_and_no_scale_down_beyond_the_reads() -
         assert 1.9 <= min(downs) <= max(downs) <= 2.8
 
 
-def test_a_target_that_is_decided_twice_meanwhile_is_one_target() -> None:
-    """60 of 100 are not decided, however often the other 20 are: the first ones wait on."""
+def test_a_scale_down_waits_for_every_target_that_is_not_decided() -> None:
+    """While 20 targets wait, others are decided often, and 60 show that too many would go down."""
     with Fleet(fleet(100)) as run:
-        run.fill(run.targets[:20])
-        run.fill(run.targets[40:])
-        with waiting(run):
+        run.fill([*run.targets[:20], *run.targets[40:]])
+        with waiting(run) as syncing:
             for _ in range(4):
                 run.begin(run.targets[20:40], budget=20.0)
+            assert syncing.is_alive()
+            assert run.counts() == {10: 100}
             run.begin(run.targets[40:], budget=20.0)
         assert run.counts() == {10: 100}
 

@@ -26,17 +26,6 @@ def raise_defect(*_: object) -> None:
     raise OverflowError("a defect")
 
 
-def test_a_write_that_raises_is_a_failed_write_and_a_fault() -> None:
-    """The target says so, and nothing is counted as written."""
-    world = queue(90.0, a=2)
-    world.on_write = raise_defect
-    with world.syncer() as syncer:
-        syncer.sync([external("shop", "a")], T0, BUDGET)
-        assert syncer.histories.get("shop/Deployment/a", 0.0).last_scale_time is None
-    assert isinstance(world.result("shop/a").write, WriteFailure)
-    assert len(world.faults) == 1
-
-
 def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
     """Not even those of its namespace, which wait for its selector."""
     world = queue(90.0, a=2, b=2)

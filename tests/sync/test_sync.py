@@ -155,16 +155,20 @@ def test_two_targets_that_select_the_same_pods_are_both_held(
 @pytest.mark.parametrize(
     ("outcome", "error"),
     [
-        (WriteConflict(Scale(9, 9, "app=a")), "9"),
-        (WriteFailure("500"), "500"),
+        pytest.param(WriteConflict(Scale(9, 9, "app=a")), "9", id="conflict"),
+        pytest.param(WriteFailure("500"), "500", id="failure"),
+        pytest.param(None, "OverflowError", id="defect"),
     ],
 )
 def test_a_failed_write_is_reported_and_not_counted(
-    outcome: WriteConflict | WriteFailure, error: str
+    outcome: WriteConflict | WriteFailure | None, error: str
 ) -> None:
-    """The event is FailedRescale; no scale event is remembered."""
+    """The event is FailedRescale; no scale event is remembered; a defect is a fault of ours."""
     world = queue(90.0, a=2)
-    world.outcomes["shop/a"] = outcome
+    if outcome is None:
+        world.on_write = raise_defect
+    else:
+        world.outcomes["shop/a"] = outcome
     with world.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, BUDGET)
         history = syncer.histories.get("shop/Deployment/a", 0.0)
@@ -174,6 +178,7 @@ def test_a_failed_write_is_reported_and_not_counted(
     assert error in decision.events[-1].message
     assert history.scale_ups == ()
     assert history.last_scale_time is None
+    assert [type(fault) for fault in world.faults] == ([OverflowError] if outcome is None else [])
 
 
 def test_a_stop_finishes_the_running_write_and_begins_no_other() -> None:
