@@ -32,7 +32,7 @@ HPA = moving.HPA_KIND
 
 
 def obstacles(review: str) -> list[str]:
-    """Return what is in the way of a move."""
+    """Return the obstacles of a move."""
     return re.findall(r"^  in the way: (.*)$", review, re.MULTILINE)
 
 
@@ -84,12 +84,10 @@ class Bed:
         self.world.api.patch(f"{self.path(name)}/status", {"status": status})
 
     def target(self, name: str) -> Json:
-        """Return the daemon's answer about a target."""
         target: Json = json.loads(self.daemon.page(f"/api/v1/targets/{self.world.key(name)}"))
         return target
 
     def controlled(self, name: str) -> str | None:
-        """Return what controls a target, as the daemon sees it."""
         by: str | None = self.target(name)["state"].get("controlledBy")
         return by
 
@@ -290,7 +288,7 @@ def test_two_moves_at_once_have_the_same_result(run: Callable[..., Bed]) -> None
 def test_an_hpa_that_is_edited_after_it_was_saved_stays(
     run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch, edit: str
 ) -> None:
-    """The next run saves it as it is then."""
+    """The next run saves the edited one."""
     bed, save = run(hpa=1), Move.save
     api, path = bed.world.api, bed.path()
 

@@ -1,4 +1,4 @@
-"""`autoscaler agreement`: what it prints of a daemon and of a directory, and its exit codes."""
+"""`autoscaler agreement`: its output for a daemon and for a directory, and its exit codes."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def daemon(folder: Path | None) -> Iterator[str]:
-    """Serve a daemon with two targets in shadow, and one that is live; give its address."""
+    """Serve a daemon with two targets in shadow and a live one; give its address."""
     targets = [target_of(name, extensions=SHADOW) for name in ("good", "bad")]
     metrics = metrics_of(*map(result_of, [target_of("live"), *targets]))
     views = views_of(metrics, Health(), record=None if folder is None else DirectoryRecord(folder))
@@ -89,7 +89,7 @@ def test_the_worst_target_is_first_and_the_state_of_the_move_is_last(folder: Pat
 
 
 def test_a_named_target_has_all_disagreements_of_the_time(folder: Path) -> None:
-    """A shorter time begins within the third disagreement, of which a half is left."""
+    """A shorter time begins in the middle of the third disagreement."""
     with daemon(folder) as url:
         code, out, _ = ran("--url", url, "shop/bad")
         shorter = ran("--url", url, "--since", f"{9000 - 1440}s", "shop/bad")[1]
@@ -130,7 +130,7 @@ def test_a_directory_has_the_targets_that_are_still_in_shadow(tmp_path: Path) ->
     assert str(tmp_path) in note
 
 
-def test_without_a_comparison_it_fails(tmp_path: Path) -> None:
+def test_agreement_fails_without_a_comparison(tmp_path: Path) -> None:
     """Without a target in shadow, just after the start of a daemon, and without a record."""
     views = views_of(metrics_of(result_of(target_of("live"))), Health())
     with serving(views) as listener:

@@ -1,4 +1,4 @@
-"""The commands as processes: what they print, and how they exit."""
+"""The commands as processes: their output and their exit codes."""
 
 import functools
 import json
@@ -36,7 +36,7 @@ def autoscaler(
     given: str | None = None,
     folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line, with what is given as standard input, and return what it printed."""
+    """Run the command line with a standard input, and return its output."""
     return subprocess.run(
         [sys.executable, "-m", "autoscaler", *arguments],
         input=given,
@@ -50,7 +50,7 @@ def autoscaler(
 
 
 def ran(*arguments: str) -> tuple[int, str, str]:
-    """Run a command in this process; return its exit code and what it printed to either stream."""
+    """Run a command in this process; return its exit code, its output and its errors."""
     result = CliRunner().invoke(app, list(arguments))
     return result.exit_code, result.stdout, result.stderr
 
@@ -129,7 +129,6 @@ def test_every_command_has_a_help_of_80_columns(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["plan", "status", "explain", "history"])
 def test_options_of_the_connection_to_the_daemon_are_one_group_of_help(command: str) -> None:
-    """The address and all ways to sign in are together, and nothing else is there."""
     text = autoscaler(command, "--help").stdout
     group = re.split(r"\nConnection [a-z ]+:\n", text)[1]
     names = {line.split()[0] for line in group.splitlines() if line.startswith("  --")}
@@ -171,7 +170,7 @@ def test_the_environment_names_the_daemon(tmp_path: Path) -> None:
 
 
 def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:
-    """`--help` stays quick: what is slow to import is imported by the command that needs it."""
+    """`--help` stays quick: a slow module is imported by the command that needs it."""
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "autoscaler", "--help"],
         capture_output=True,
@@ -185,7 +184,6 @@ def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:
 
 
 def test_validate_prints_every_error_of_every_file_and_exits_2(tmp_path: Path) -> None:
-    """Two wrong files and a right one: all errors, one line each, on standard error."""
     right = write_config(tmp_path / "right.yaml", queue_config("http://p:9090", "shop", "a"))
     wrong = queue_config("http://p:9090", "shop", "a", "a")
     wrong["syncperiod"] = "15s"
@@ -202,7 +200,7 @@ def test_validate_prints_every_error_of_every_file_and_exits_2(tmp_path: Path) -
 
 
 def test_validate_warns_and_strict_makes_warnings_mistakes(tmp_path: Path) -> None:
-    """Of what others can get at, with the same words; without a warning it changes nothing."""
+    """About files that others can read, with the same words; else --strict changes nothing."""
     document = queue_config("http://p:9090", "shop", "a")
     right = write_config(tmp_path / "right.yaml", document)
     assert autoscaler("validate", "--strict", str(right), environment=NOWHERE).returncode == 0
@@ -318,7 +316,7 @@ def test_a_plan_of_no_targets_names_the_file(
 def test_a_plan_of_a_target_knows_its_neighbours(
     plan: Plan, admin_api: Api, namespace: str
 ) -> None:
-    """A target whose pods are also another target's is blocked, though only it is asked for."""
+    """A target that shares pods with another one is blocked, though only it is planned."""
     twin = workloads.deployment("ghost", 1)
     labels = {"app": "worker"}
     twin["spec"]["selector"]["matchLabels"] = labels

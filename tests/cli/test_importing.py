@@ -1,4 +1,4 @@
-"""`autoscaler import`: what it reads and writes, its report, and its exit codes."""
+"""`autoscaler import`: its input, its output, its report and its exit codes."""
 
 import base64
 import json
@@ -103,7 +103,7 @@ def test_an_output_that_is_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
-    """Its YAML and JSON files are read by name, deeply; hidden ones and others are not."""
+    """Its YAML and JSON files are read in the order of their names; hidden files are not."""
     folder = tmp_path / "k8s"
     for name in ("b.yml", "a/z.json", ".git/c.yaml", "notes.txt", "a/.swp.yaml"):
         path = folder / name
@@ -144,7 +144,7 @@ def test_an_unrelated_file_of_a_folder_is_left_alone(tmp_path: Path, text: bytes
 
 
 def test_adapter_rules_may_be_in_a_file_of_their_own(tmp_path: Path) -> None:
-    """--adapter-rules takes what would be found among the manifests too."""
+    """--adapter-rules takes the same files as the manifests may have."""
     rules = tmp_path / "values.yaml"
     url = "prometheus: {url: http://prom.monitoring, port: 9090}\n"
     rules.write_text(f"{url}rules:\n{textwrap.indent(RULES, '  ').replace('rules:', 'custom:')}")
@@ -188,7 +188,7 @@ def test_secrets_are_named_and_never_read(tmp_path: Path) -> None:
 def test_a_name_from_a_manifest_is_never_part_of_a_path_unless_kubernetes_permits_it(
     tmp_path: Path, before: str, after: str
 ) -> None:
-    """The daemon would read the file, and send what is in it."""
+    """The daemon would read the file, and send its content."""
     assert before in SCALED
     done = imported(tmp_path, SCALED.replace(before, after))
     assert done.code == 3
@@ -220,7 +220,7 @@ def test_an_authentication_without_a_namespace_is_in_the_namespace_of_the_option
 def test_the_text_report_has_sources_differences_and_tasks(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
-    """A line of each source, then what differs, what is to be done, and counts; keys with -v."""
+    """A line of each source, then differences, tasks and counts; keys with -v."""
     file = tmp_path / "hpa.yaml"
     web = hpa("minReplica: 3").replace("apiVersion: apps/v1, ", "")
     patch = "---\nkind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\n"

@@ -32,7 +32,6 @@ def cluster(
     control_plane: ControlPlane,
     kubelet: FakeKubelet,  # noqa: ARG001 - runs the pods
 ) -> Iterator[ClusterUnderTest]:
-    """Use the control plane that all tests share."""
     with real_cluster(control_plane) as cluster:
         yield cluster
 
@@ -46,7 +45,7 @@ class Shop:
     folder: Path = field(repr=False)
 
     def metadata(self, path: str = "") -> dict[str, object]:
-        """Return the metadata of web, or of what is at a path."""
+        """Return the metadata of web, or of the object at a path."""
         reply = self.cluster.get(path or f"{manifests.deployments(self.namespace)}/web")
         metadata: dict[str, object] = reply.body["metadata"]
         return metadata
@@ -80,7 +79,7 @@ def shop(
         yield made
 
 
-def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
+def test_the_daemon_reads_a_pause_until_resume_ends_it(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of every kind; a new pause replaces the one before, and other annotations stay."""
@@ -113,7 +112,7 @@ def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
 
 
 def test_a_pause_keeps_the_manager_of_the_replicas(shop: Shop) -> None:
-    """The daemon tells changes by others with the manager of the field."""
+    """The daemon recognizes changes by others by the manager of the field."""
     path = f"{manifests.deployments(shop.namespace)}/web"
     query = {"fieldManager": "helm"}
     body = {"spec": {"replicas": 1}}

@@ -27,9 +27,9 @@ KEYS = ["shop/Deployment/a", "shop/Deployment/b"]
 
 
 def planned(answers: Answers, *targets: Target, away: str = "") -> list[str]:
-    """Sync targets of two replicas once, `shop/a` unless told; return the lines that are printed.
+    """Sync targets of two replicas once, by default `shop/a`; return the printed lines.
 
-    Where the API server is ``away`` nothing is known of their scales.
+    Where the API server is ``away`` their scales cannot be read.
     """
     targets = targets or (A,)
     names = [target.spec.scale_target_ref.name for target in targets]
@@ -73,7 +73,7 @@ def test_a_failure_of_one_target_is_printed_once() -> None:
 
 
 def test_a_failure_of_many_targets_is_printed_once_with_their_names() -> None:
-    """Those that it blocks are listed under it; one that another metric moves refers to it."""
+    """The targets that it blocks are listed; a target that another metric moves refers to it."""
     answers: Answers = {"queue": QueryFailure(REFUSED), "rest": answer(90.0)}
     failure, count, *blocked, blank, head, reason, metric = planned(answers, A, B, two_metrics("c"))
     assert failure == f"failure 1: {REFUSED}"
@@ -117,7 +117,7 @@ LONG = 'queue{queue="orders"}: a-long-name-that-nobody-breaks ' + "so " * 45
 
 
 def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 60 columns no line is longer, none breaks a word, and what follows is indented."""
+    """At 60 columns no line is longer and no word is broken; the rest of a line is indented."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))

@@ -1,4 +1,4 @@
-"""`plan`: its notes, exit codes and what it asks, and where each query is from."""
+"""`plan`: its notes, exit codes and queries, and the source of each query."""
 
 import json
 import re
@@ -107,10 +107,10 @@ class NobodyElse:
     forbidden: Sequence[str] = ()
 
     def controller(self, *_: object) -> None:
-        """Return that."""
+        """Return None."""
 
     def hpa(self, *_: object) -> None:
-        """Return that there is none."""
+        """Return None."""
 
 
 LACKED: list[MissingRight] = []
@@ -165,7 +165,7 @@ def test_a_plan_holds_the_current_count_for_a_window(
 @pytest.mark.parametrize(
     ("prevents_writes", "shadow"), [(True, False), (True, True), (False, False)]
 )
-def test_a_plan_fails_where_the_daemon_could_not_write(
+def test_a_plan_fails_if_the_daemon_could_not_write(
     world: Memory,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -195,7 +195,7 @@ def test_a_list_of_hpas_that_is_forbidden_has_one_note(
     assert notes == ["note: no right" if named else "note: no list"]
 
 
-def test_a_plan_asks_only_what_its_targets_use(world: Memory, tmp_path: Path) -> None:
+def test_a_plan_sends_only_the_queries_of_its_targets(world: Memory, tmp_path: Path) -> None:
     """Their neighbours of the namespace are read for their selectors alone."""
     assert print_plan(two_queues(tmp_path), ("shop/b",)) == 0
     assert world.queried == ["vector(6)"]
@@ -227,7 +227,7 @@ def test_a_plan_names_the_metric_that_has_no_series(
 def test_a_plan_heeds_a_breaker_only_while_it_holds(
     world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As the daemon has kept it; not one that is over, or of another server."""
+    """From the daemon's state; a breaker that is over, or of another server, has no effect."""
     breaker = {"share": "20%", "minTargets": 2, "hold": "10m"}
     file = two_queues(tmp_path, scaleDownBreaker=breaker)
 
@@ -269,7 +269,7 @@ def target(name: str, *metrics: object) -> dict[str, object]:
 
 
 def test_each_query_is_named_by_its_place(tmp_path: Path) -> None:
-    """Two names of one PromQL are told apart, and so is the metric that a target leaves out."""
+    """Two names of one PromQL are two places; a target without metrics has the built-in query."""
     metrics = (
         written_external("b"),
         written_external("waiting", "sum(waiting)"),
@@ -298,7 +298,7 @@ def test_each_query_is_named_by_its_place(tmp_path: Path) -> None:
 
 
 def test_an_own_query_has_no_name_that_another_of_the_same_promql_has(tmp_path: Path) -> None:
-    """Whichever server that one asks."""
+    """Whichever server the other query asks."""
     own = written_external("mine", {"query": "sum(w)", "server": "b"})
     same = written_external("same", "sum(v)")
     servers = {"a": {"url": "http://a"}, "b": {"url": "http://b"}}

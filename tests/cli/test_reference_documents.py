@@ -1,4 +1,4 @@
-"""What pages of documents show is what the commands print.
+"""Pages of documents show what the commands print.
 
 With `DOCUMENTS=1` in the environment the pages of docs/reference are written, not compared.
 """
@@ -51,7 +51,7 @@ targets:
 
 
 def compare(name: str, pattern: str, printed: Callable[[re.Match[str]], str], count: int) -> None:
-    """Compare the blocks of a page with what is printed, or write them."""
+    """Compare the blocks of a page with the output of commands, or write them."""
     path = REFERENCE / name
     page = path.read_text(encoding="utf-8")
     current, replaced = re.subn(pattern, printed, page, flags=re.DOTALL)
@@ -81,7 +81,6 @@ def test_explain_and_history_print_what_their_page_shows(
 def test_validate_prints_the_mistakes_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line each, in the order of the file."""
     (tmp_path / "autoscaler.yaml").write_text(MISTAKES)
     monkeypatch.chdir(tmp_path)
 

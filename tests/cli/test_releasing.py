@@ -15,7 +15,7 @@ from tests.narrowing import assert_parts
 
 
 def released(directory: Path, *arguments: str, state: object = None) -> tuple[int, str]:
-    """Run the command with a configuration whose state is in a directory, or what is given."""
+    """Run the command with a configuration whose state is in a directory, or as given."""
     file = directory.with_name("autoscaler.yaml")
     file.write_text(
         "prometheus: {url: http://p:9090, servers: {mimir: {url: http://m}, b: {url: http://b}}}\n"
@@ -48,7 +48,7 @@ def state(tmp_path: Path) -> Path:
         pytest.param(True, 3, 2, ["stateDirectory: "], id="mistaken-configuration"),
     ],
 )
-def test_without_a_readable_state_it_fails(
+def test_a_release_fails_without_a_readable_state(
     tmp_path: Path, *, database: bool, state: object, code: int, parts: list[str]
 ) -> None:
     if database:

@@ -74,7 +74,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusS
 
 
 def replayed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
-    """Return the counts of a replay, which is told how the pods were at the begin."""
+    """Return the counts of a replay that knows the pods at the beginning."""
     config = load(
         write_config(folder / "a.yaml", queue_config(url, "shop", "web")), namespace_or_anywhere
     )
@@ -103,7 +103,7 @@ def replayed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
     return watcher.counts
 
 
-def test_a_replay_from_prometheus_is_what_the_daemon_did(
+def test_a_replay_from_prometheus_has_the_counts_of_the_daemon(
     past: tuple[PrometheusServer, Counts], tmp_path: Path
 ) -> None:
     server, expected = past

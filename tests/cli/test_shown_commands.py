@@ -24,7 +24,9 @@ _INLINE = re.compile(r"`(autoscaler (?!cannot )[a-z][^`]*)`")
 
 
 @pytest.mark.parametrize(("title", "walk"), WALKS, ids=[title for title, _ in WALKS])
-def test_a_walk(title: str, walk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_a_walk_print_what_it_shows(
+    title: str, walk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in re.findall(r"```yaml\n(# (?:.*?)\.yaml)\n(.*?)```", walk, re.DOTALL):
         Path(name.removeprefix("# ")).write_text(f"{name}\n{text}")
@@ -37,7 +39,7 @@ def test_a_walk(title: str, walk: str, tmp_path: Path, monkeypatch: pytest.Monke
         assert printed == output, (title, command)
 
 
-def test_the_number_of_walks() -> None:
+def test_each_first_page_and_kind_of_migration_has_a_walk() -> None:
     """An HPA with an adapter and a ScaledObject; and the three first pages."""
     assert (len(_EXAMPLES), len(STARTS)) == (2, 3)
     assert all(walk.count("```console") == 1 for _, walk in _EXAMPLES)

@@ -55,9 +55,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_targets_of_the_file_are_offered(file: Path) -> None:
-    """By the short name where it is one target's alone, by the whole to who began it; none twice.
+    """By the short name if it is unique, by the key to a user who began with it; none twice.
 
-    Without a file that can be read nothing is said: the user is in the middle of a line.
+    Without a readable file nothing is printed: the user is in the middle of a line.
     """
     both = ["shop/Deployment/db", "shop/StatefulSet/db"]
     assert offered(f"plan -c {file} ") == ["shop/web", "shop/worker", *both]
@@ -85,7 +85,7 @@ def test_recorded_targets_are_offered_to_commands_that_read_the_record(tmp_path:
 
 
 def test_no_name_that_a_shell_or_terminal_obeys_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record of others may hold it; what is offered stands in the command line as it is."""
+    """A record of others may have such a name; an offered name becomes part of the command line."""
     hostile = ["shop/Deployment/web\x1b[2J", "shop/Deployment/$(reboot)", "shop/Deployment/a b"]
     keys = [*hostile, "shop/Deployment/\u202eweb", "shop/Ro.argoproj.io/web-1"]
     monkeypatch.setattr(target_names, "_offered", lambda _: keys)
@@ -137,7 +137,7 @@ def test_a_misspelt_name_has_a_suggestion(name: str, meant: str) -> None:
 
 
 def test_each_unknown_name_has_its_line() -> None:
-    """Each that is clear has its own; the others have the first ten of what there is."""
+    """A name with a suggestion has its own; the others have the first ten targets."""
     similar, others = refused("shop/web", "x", "order-worker", "y").splitlines()
     assert_parts(similar, " order-worker;", " shop/order-worker?")
     assert_parts(others, " x, y;", f": {', '.join(KEYS)}")
@@ -150,7 +150,7 @@ ESCAPES = "\x1b[2J\x1b]0;owned\x07\u202e\r"
 
 
 def test_names_with_escapes_are_printed_escaped() -> None:
-    """They may come from a record or a daemon of others: what is typed, suggested and listed."""
+    """Typed, suggested and listed names; they may be from a record or a daemon of others."""
     keys = [f"shop/Deployment/web{ESCAPES}", f"shop/Deployment/{ESCAPES}"]
     for name in (f"shop/Deployment/WEB{ESCAPES}", "wholly-different"):
         message = refused(name, keys=keys)

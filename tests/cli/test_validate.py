@@ -12,7 +12,7 @@ from tests.worlds.daemon import write_config
 
 
 def write_kubeconfig(path: Path, server: str, *, verified: bool) -> None:
-    """Write one that everybody may read and that names two more files, beside it."""
+    """Write a kubeconfig that everybody may read, and the files that it names."""
     cluster = {"server": server, "insecure-skip-tls-verify": not verified}
     user = {"client-key": "key", "client-certificate": "certificate", "tokenFile": "token"}
     path.parent.mkdir(parents=True, exist_ok=True)

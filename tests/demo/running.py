@@ -1,4 +1,4 @@
-"""The demo as a process of its own session, and what it has left when it is over."""
+"""The demo as a process of its own session; at its end nothing of it may be left."""
 
 import os
 import re

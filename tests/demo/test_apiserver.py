@@ -1,4 +1,4 @@
-"""The stand-in's own promises; test_contract has those that Kubernetes shares."""
+"""The stand-in's own promises; test_contract has the promises that Kubernetes shares."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the demo's stand-in for a cluster answers as a real API server does."""
+"""The demo's stand-in for a cluster answers as a real API server does."""
 
 import time
 from collections.abc import Iterator
@@ -24,7 +24,6 @@ from tests.worlds.cluster.manifests import WEB
 
 @pytest.fixture
 def api(cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
-    """Connect as our programs do."""
     with connect(cluster.write_kubeconfig(tmp_path / "kubeconfig")) as api:
         yield api
 

@@ -157,7 +157,7 @@ def test_the_death_of_a_part_prints_its_log(tmp_path: Path, word: str, name: str
         ({"PROMETHEUS_BINARY": "/no/such"}, "PROMETHEUS_BINARY=/no/such "),
     ],
 )
-def test_without_prometheus_it_prints_how_to_install_it(
+def test_the_demo_prints_how_to_install_prometheus(
     tmp_path: Path, environment: dict[str, str], expected: str
 ) -> None:
     with DemoProcess(tmp_path, SHORT, environment) as demo:

@@ -23,12 +23,12 @@ def play(story: Story, seconds: int, ready: int) -> list[QueueState]:
     [(0, 0, "calm"), (9.5, 9.5, "calm"), (10, 10, "burst"), (12, 50, "burst"), (25, 115, "drain")],
 )
 def test_messages_come_by_the_script(elapsed: float, published: float, phase: str) -> None:
-    """What has come is the area under the rates, whatever the steps between."""
+    """Their number is the area under the rates, whatever the steps between."""
     assert SCRIPT.published(elapsed) == published
     assert SCRIPT.phase_at(elapsed).name == phase
 
 
-def test_workers_consume_at_their_rate_and_never_more_than_there_is() -> None:
+def test_workers_consume_at_their_rate_and_not_more_than_waits() -> None:
     """Two workers of 2/s keep up with 1/s, fall behind 20/s by 16/s, and end at an empty queue."""
     states = play(SCRIPT, 60, ready=2)
     assert {state.waiting for state in states[:11]} == {0}

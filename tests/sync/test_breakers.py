@@ -54,7 +54,7 @@ def watched(targets: Sequence[Target]) -> Breakers:
 
 
 class Fleet:
-    """Targets at 10 replicas, whose syncs are 15 s apart; ``messages`` are those of each queue."""
+    """Targets at 10 replicas, synced every 15 s; ``messages`` has the length of each queue."""
 
     def __init__(self, targets: Sequence[Target], breaker: Breaker | None = BREAKER) -> None:
         self.targets = list(targets)
@@ -129,7 +129,7 @@ def after_rename(count: int, empty: int) -> Iterator[Fleet]:
 
 @contextmanager
 def waiting(run: Fleet, budget: float = 20.0) -> Iterator[threading.Thread]:
-    """Sync the first 20 targets beside: they would go down, and wait for the others."""
+    """Sync the first 20 targets in a thread: they would go down, and wait for the others."""
     run.time = 15.0
     thread = threading.Thread(target=run.begin, args=(run.targets[:20], budget))
     thread.start()
@@ -278,7 +278,7 @@ def given_up(run: Fleet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_target_that_is_not_decided_yet_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """5 go down and 20 may: those of them that did in their last sync are not more than 20."""
+    """5 go down and 20 may; with the targets that went down in their last sync it is 15."""
     with Fleet(fleet(100)) as run:
         run.fill([*run.targets[:5], *run.targets[80:90]])
         servers = given_up(run, monkeypatch)

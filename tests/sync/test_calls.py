@@ -1,4 +1,4 @@
-"""Calls in order of urgency, at a limited rate, none after a stop, and none starved."""
+"""Calls in order of urgency, at a limited rate and without starvation; none after a stop."""
 
 import socket
 import threading
@@ -78,7 +78,7 @@ def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
 
 
 def test_after_a_stop_no_call_begins() -> None:
-    """The call in hand is finished; the one that waits is cancelled."""
+    """The running call is finished; the waiting call is cancelled."""
     stop, release, begun = threading.Event(), threading.Event(), threading.Event()
 
     def hold() -> str:
@@ -107,7 +107,7 @@ def test_an_error_of_a_call_belongs_to_its_future() -> None:
 
 
 def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
-    """The burst is spent; of what waits for a turn the most urgent goes first."""
+    """After the burst the most urgent of the waiting calls has the next turn."""
     order: list[int] = []
     with calling(2, per_second=1.0) as submit:
         futures = [submit(0, nothing) for _ in range(10)]
@@ -214,7 +214,7 @@ def test_the_end_cancels_queries_that_have_not_begun() -> None:
 
 
 def test_queries_that_were_cut_short_come_first_the_next_time() -> None:
-    """Three times sixteen queries, each of more than a third of a sync's time: none is left out."""
+    """Each of the 48 queries has an answer in the end, though a sync has time for at most 32."""
     queries, answered = QUERIES[: 3 * AT_ONCE], set[QueryKey]()
 
     class Cut(Server):
@@ -254,20 +254,20 @@ def test_a_query_that_gave_up_just_before_the_end_was_cut_short() -> None:
 
 LATE = ReadFailure("too late")
 MANY = 20
-"""Syncs, of which a few should do."""
+"""The most syncs; a few should be enough."""
 
 NAMES = [f"w{number}" for number in range(60)]
 
 
 @dataclass
 class Slow(Memory):
-    """Takes a while for a read, and does none after its deadline."""
+    """Reads slowly, and not at all after the deadline."""
 
     seconds: float = 0.0
     read: set[str] = field(default_factory=set)
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
-        """Take so long to tell what is at hand that the first reads have begun by then."""
+        """Wait so long that the first reads have begun."""
         time.sleep(0.001)
         return super().cached_scale(namespace, ref)
 
@@ -296,7 +296,7 @@ class Slow(Memory):
 def test_reads_that_had_no_turn_come_first_the_next_time(
     seconds: float, *, scales_cached: bool
 ) -> None:
-    """Sixty direct reads of which a sync has time for half, or for no more than are begun."""
+    """A sync has time for half of the sixty direct reads, or for the first ones alone."""
     metric = queue(30.0, **dict.fromkeys(NAMES, 1))
     answers = metric.answers | {"rps": answer(30.0)}
     world = Slow(answers, metric.scales, scales_cached=scales_cached, seconds=seconds)

@@ -21,7 +21,7 @@ EU, US = replace(WEB, cluster="eu"), replace(WEB, cluster="us")
 
 
 def world(eu: int = 2) -> Memory:
-    """Return a world of a Prometheus; its own scales are those of the cluster eu."""
+    """Return a world of a Prometheus and of the scales of the cluster eu."""
     return Memory(answers={"queue": answer(90.0)}, scales={"shop/web": Scale(eu, eu, "app=web")})
 
 

@@ -41,7 +41,7 @@ def test_a_trip_lasts_for_its_time_and_counts_how_often_it_tripped_again() -> No
 
 
 def test_a_trip_that_is_over_is_remembered_until_all_are_counted() -> None:
-    """So that the next trip is known as one that trips again; it holds no longer."""
+    """So that the next trip is counted as a further one; it holds no longer."""
     state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
     assert reviewed(BREAKER, state, 150, 500, BASE + 600, is_complete=False) is state
     assert (holds(state, BASE + 599.9), holds(state, BASE + 600)) == (True, False)
@@ -124,7 +124,7 @@ def test_the_count_is_that_of_the_last_sync_of_each_target(data: st.DataObject) 
 
 
 def test_the_query_of_a_trip_is_the_query_that_most_targets_share() -> None:
-    """Queries of other servers do not count, and one that a target has twice counts once."""
+    """Queries of other servers do not count, and a query that a target has twice counts once."""
     shared, other, own = Query("shared"), Query("other", server="mimir"), Query("own")
     of = {
         name: Target("shop", OF_QUEUE, (*queries, other))

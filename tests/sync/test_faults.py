@@ -19,7 +19,7 @@ from tests.worlds.memory import T0, Memory, answer, external, queue, sync_once
 
 BUDGET = 10.0
 TOO_OLD = r"was sampled at [-0-9]+T[:0-9]+Z, and is older than 300 s \(maxAge\)"
-"""What a target says whose metric is older than the usual maxAge."""
+"""The message of a target whose metric is older than the usual maxAge."""
 
 
 def raise_defect(*_: object) -> None:
@@ -27,7 +27,7 @@ def raise_defect(*_: object) -> None:
 
 
 def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
-    """Not even those of its namespace, which wait for its selector."""
+    """Not even targets of its namespace, which wait for its selector."""
     world = queue(90.0, a=2, b=2)
     with world.syncer() as syncer:
         register = syncer.overlaps.register
@@ -45,7 +45,7 @@ def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
 
 
 class OwnTime(threading.local):
-    """A clock of each thread's own, which only what is slow on purpose moves."""
+    """A clock of each thread, which only the slow queries of the test move."""
 
     now = 0.0
 

@@ -14,11 +14,11 @@ AWAY, FORBIDDEN = ReadFailure("no answer"), "list forbidden"
 CHANGE = ForeignChange(3, 5, FIELD_MANAGER)
 
 Look = tuple[float | None, int | ReadFailure]
-"""Since when we lead, None as a follower, and the count that is read, if it can be."""
+"""The time from which on we lead, None as a follower, and the count, if it can be read."""
 
 
 def last_change(*looks: Look, known: int | None = None) -> ForeignChange | None:
-    """Return what the last of some syncs, one every 15 s from 0 s on, noticed of others."""
+    """Return the foreign change that the last of some syncs noticed; one is due every 15 s."""
     world = Memory(answers={"queue": answer(90.0)})
     histories = {} if known is None else {TARGET.key: History(contention=Contention(known))}
     with world.syncer(known=histories) as syncer:

@@ -219,7 +219,7 @@ def test_a_plan_and_a_target_in_shadow_write_nothing(reason: SkippedWriteReason)
 
 
 def test_a_changed_target_keeps_its_history_and_a_removed_one_loses_it() -> None:
-    """An edit is the same target; one that comes back after its removal begins anew."""
+    """An edited target is the same target; a target that returns after its removal is new."""
     world = queue(600.0, a=20, b=20)
     a, b = external("shop", "a"), external("shop", "b")
     edited = replace(a, spec=replace(a.spec, max_replicas=a.spec.max_replicas + 5))
