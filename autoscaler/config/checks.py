@@ -1,4 +1,4 @@
-"""The findings of the rules between fields, in each file and over all."""
+"""The findings of the rules between fields, in each file and over all files."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ _RULES = {**SETTINGS_RULES, **TARGET_RULES}
 
 
 def rules_of(model: type[BaseModel]) -> Sequence[Rule]:
-    """Return the rules of a model and of those that it is derived from, in their order."""
+    """Return the rules of a model and of its base classes, in order."""
     return tuple(rule for of, rules in _RULES.items() if issubclass(model, of) for rule in rules)
 
 
 def check_files(
     sources: Sequence[Source], pod_namespace: str | None, *, complete: bool
 ) -> Iterator[tuple[Source, Finding]]:
-    """Check all files, the main one first; only if they are ``complete`` look queries up."""
+    """Check all files, the main one first; names of queries are looked up only if ``complete``."""
     context = _context(sources, pod_namespace) if complete else Context(pod_namespace)
     for number, source in enumerate(sources):
         model = IncludedFile if number else MainFile

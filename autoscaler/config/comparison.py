@@ -1,4 +1,4 @@
-"""How two configurations, or two specifications, differ: field by field, without secrets."""
+"""The differences between two configurations or specifications: by field, without secrets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _AT_RESTART = (
     *("stateDirectory.", "record.", "listen.", "web.", "leaderElection."),
     *("kubernetes.kubeconfig.", "kubernetes.context."),
 )
-"""The keys whose changes take effect when the daemon starts again."""
+"""The keys whose changes take effect only when the daemon restarts."""
 
 _SECRET = {"headers", "queryParameters", "endpointParams"}
 """The keys below `prometheus` whose values may be secrets."""
@@ -37,20 +37,20 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a reload changes.  Targets are named by their keys, in the order of the files."""
+    """The changes of a reload. Targets are named by their keys, in the order of the files."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
-    """Those that both have, with the fields that they describe differently."""
+    """Targets that both have, with the fields that differ."""
     settings: tuple[FieldChange, ...] = ()
-    """Of all but the targets, in force at once."""
+    """Fields other than targets, in force immediately."""
     at_restart: tuple[FieldChange, ...] = ()
-    """Of the keys that are read only when the daemon starts."""
+    """Keys that are read only at the start of the daemon."""
 
 
 def compare(before: Config, after: Config) -> Comparison:
-    """Say what a reload changes of the values in force, wherever and however targets stand."""
+    """Return the effective changes of a reload, regardless of the order and files of targets."""
     old = {target.key: target for target in before.targets}
     new = {target.key: target for target in after.targets}
     both = {
@@ -70,7 +70,7 @@ def compare(before: Config, after: Config) -> Comparison:
 
 
 def only_targets_differ(before: Config, after: Config) -> bool:
-    """Return whether two configurations have the same settings, secrets among them."""
+    """Return whether two configurations have the same settings, including secrets."""
     settings = Config.model_fields.keys() - {"targets", "sources"}
     return all(getattr(before, name) == getattr(after, name) for name in settings)
 
@@ -86,7 +86,7 @@ def _of_target(target: Target, config: Config) -> Parts:
 
 
 def field_changes(before: object, after: object, place: Location = ()) -> Iterator[FieldChange]:
-    """Walk to the values that differ of what `written` or a model has."""
+    """Yield the values that differ between two results of `written` or two models."""
     if before == after:
         return
     old, new = _inside(before), _inside(after)
@@ -98,7 +98,7 @@ def field_changes(before: object, after: object, place: Location = ()) -> Iterat
 
 
 def _inside(value: object) -> dict[str | int, object] | None:
-    """Return what a value consists of by key or position in the YAML; None for a single value."""
+    """Return the parts of a value by key or position in the YAML; None for a single value."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, tuple | list):

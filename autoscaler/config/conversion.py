@@ -1,4 +1,4 @@
-"""What the models hold -> the types of the core: queries, targets, and the `Config` of them."""
+"""Converts the models to the types of the core: queries, targets, and the `Config` of them."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ SERIES = {
 }
 """What the built-in queries are computed from, by resource."""
 CONTAINER = ("namespace", "pod", "container")
-"""The labels that name a container in the series of built-in queries."""
+"""The sources of the built-in queries, by resource."""
 
 
 def built_in(resource: str, labels: Labels = ()) -> Query:
@@ -87,7 +87,7 @@ _USUAL = Query(promql="")
 
 @dataclass(frozen=True)
 class Queries:
-    """All queries that metrics can name; each is one object, however many targets use it."""
+    """All queries that metrics can name; each is one object, even if many targets use it."""
 
     named: Mapping[str, model.QueryModel]
     resources: Mapping[str, model.QueryModel]
@@ -133,7 +133,7 @@ def bound_query_of(query: model.BoundQueryModel, server: str | None) -> Query:
 
 
 def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: str | None) -> Query:
-    """Convert the same for a hold, to which an empty answer is one."""
+    """Convert a hold query in the same way; an empty answer is a valid answer to it."""
     promql = query.query or ""
     return Query(
         promql=promql,
@@ -146,7 +146,7 @@ def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: s
 
 
 def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query:
-    """Convert a query of metrics, the rest as the ``usual`` one; a ``window`` is a range too."""
+    """Convert a query of metrics, with the ``usual`` defaults; a ``window`` also sets the range."""
     converted = bound_query_of(query, server)
     known, said = converted.range_seconds, usual.range_seconds
     if query.window is not None:
@@ -178,7 +178,7 @@ def config_of(
     sources: Sources,
     pod_namespace: str | None,
 ) -> Config:
-    """Convert documents that all rules accepted, and their ``targets`` one after another."""
+    """Convert documents that satisfy all rules, and their ``targets`` one after another."""
     parts: list[MainFile | IncludedFile] = [main, *included]
     queries = Queries(
         {name: query for part in parts for name, query in part.queries.items()},
@@ -197,12 +197,12 @@ def config_of(
     election = main.leader_election
     namespace = election.namespace or pod_namespace or ""
     settings["leader_election"] = election.model_copy(update={"namespace": namespace})
-    # All of it is validated already.
+    # Everything is already valid.
     return Config.model_construct(**settings, path=path, sources=sources, targets=converted)
 
 
 _Shared: TypeAlias = Callable[[Any], Any]
-"""Returns the first value that is equal to one, so that many targets have one object."""
+"""Returns the first of equal values, so that many targets share one object."""
 
 
 def _clusters_of(
@@ -249,7 +249,7 @@ def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> H
 def _extensions(target: model.TargetModel, shared: _Shared) -> Extensions:
     activations = tuple(quantities.parse_fine(each.activation or "0") for each in target.metrics)
     extensions, fallback = target.as_core(Extensions), target.fallback
-    # The current count needs no other one.
+    # The current count needs no other count.
     count = 0 if fallback is None else fallback.replicas or 0
     return replace(
         extensions,

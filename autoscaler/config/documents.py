@@ -1,7 +1,7 @@
-"""YAML text -> plain values, in one pass over libyaml's events; and plain values -> YAML.
+"""YAML text to plain values, in one pass over libyaml's events; and plain values to YAML.
 
-Building from events takes a fifth of the time and memory of PyYAML's node tree, and sees what
-that hides: repeated keys, and keys that YAML 1.1 turns into booleans or numbers.
+Building from events takes a fifth of the time and memory of PyYAML's node tree, and also finds
+repeated keys, and keys that YAML 1.1 converts to booleans or numbers.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ from yaml.events import (
 )
 
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
-"""What a document is made of."""
+"""The plain values of a document."""
 
 Location = tuple[str | int, ...]
-"""Where something is in a document: the keys and list positions that lead to it."""
+"""A place in a document: the keys and list positions that lead to it."""
 
 Report: TypeAlias = Callable[[Location, int, str], None]
-"""Takes a fault: the location, the line (from 1) and the sentence."""
+"""Receives a fault: the location, the line (from 1) and the sentence."""
 
 
 class TooMuchError(yaml.YAMLError):
@@ -67,37 +67,38 @@ SECOND = "a second YAML document starts here; keep one per file"
 _MOST_OF_A_KEY = 200
 _MOST_OF_A_PATH = 1000
 DEEPEST = 40
-"""The levels of lists and mappings that may stand in one another; a configuration has 12."""
+"""The most nested levels of lists and mappings; a configuration has 12."""
 
 MOST_VALUES = 2_500_000
-"""The keys and values that all files may hold; 20,000 targets of 25 lines have 2.4 million."""
+"""The most keys and values of all files; 20,000 targets of 25 lines have 2.4 million."""
 
 MOST_OF_A_PART = 200_000
-"""The values of one target, and of each top-level key: a part is checked in one piece."""
+"""The most values of one target, and of each top-level key: a part is checked in one piece."""
 
 MOST_MEMORY = 72 * 2**20
-"""Bytes of the keys and values of all files; 10,000 targets of 25 lines take 59 million.  What is
-made of them takes as much again at most, so that a refused file costs under 150 MiB."""
+"""The most bytes of the keys and values of all files; 10,000 targets of 25 lines take 59 million.
+Their results take as much again at most, so a refused file costs under 150 MiB."""
 
 LONGEST_TEXT = 64 << 10
-"""Characters of one key or value; PromQL of a page has 4,000."""
+"""The most characters of one key or value; PromQL of a page has 4,000."""
 
 LONGEST_GAP = 4 * 2**20
-"""Bytes from one key or value to the next, as of comments; 4,000 targets of 25 lines have 4 MB."""
+"""The most bytes from one key or value to the next, such as comments; 4,000 targets of 25 lines
+have 4 MB."""
 
 MOST_DIRECTIVES = 100
-"""Lines that may begin with %: libyaml compares each with all before it."""
+"""The most lines that may begin with %: libyaml compares each with all previous ones."""
 
 _ENDS_OF_LINES = (b"\n", b"\r", "\u0085".encode(), "\u2028".encode(), "\u2029".encode())
 
 _MOST_OF_MANIFESTS = 32 * 2**20
-"""Bytes of documents that are read only to say what they are."""
+"""The most bytes of documents that are read only to describe them."""
 
 _OF_AN_ENTRY = 160
-"""The bytes that a distinct text takes in the tables of those that were read, about."""
+"""The memory of a distinct text in the tables of known texts, in bytes."""
 
 MOST_ALIASED = 2_000_000
-"""The values that aliases may repeat; a short line can repeat any number of values."""
+"""The most values that aliases may repeat; a short line can repeat any number of values."""
 
 _NULL = {"", "~", "null", "Null", "NULL"}
 _TRUE = {form for word in ("true", "yes", "on") for form in (word, word.title(), word.upper())}
@@ -137,7 +138,7 @@ def scalar(text: str) -> str | int | float | bool | None:
 
 @dataclass(slots=True)
 class Tally:
-    """What was read so far: how many values, those that aliases stand for, and their memory."""
+    """Counts what was read: values, values that aliases repeat, and their memory."""
 
     values: int = 0
     aliased: int = 0
@@ -179,7 +180,7 @@ class Tally:
 
 
 class _Pieces:
-    """Hands bytes to libyaml piece by piece: other threads run between, and memory is less."""
+    """Passes bytes to libyaml in pieces: other threads run in between, and it needs less memory."""
 
     def __init__(self, data: bytes, tally: Tally) -> None:
         self._data = data
@@ -189,7 +190,7 @@ class _Pieces:
         self._since = 0
 
     def read(self, size: int = 2**14, /) -> bytes:
-        """Return the next bytes, none at the end.  Raises TooMuchError."""
+        """Return the next bytes, empty at the end. Raises TooMuchError."""
         if self._tally.values != self._values:
             self._values, self._since = self._tally.values, self._at
         if self._at - self._since > LONGEST_GAP:
@@ -211,7 +212,7 @@ def events_of(text: str | bytes, tally: Tally) -> Iterator[Event]:
 
 
 class _AnchorSize(NamedTuple):
-    """A value with an anchor: how many it is with all in it, and how many levels it has."""
+    """The size of a value with an anchor: the number of values in it, and of levels."""
 
     value: Value
     values: int
@@ -224,9 +225,9 @@ def read(text: str | bytes, report: Report, tally: Tally | None = None) -> Value
 
 
 def documents(text: str | bytes, report: Report = lambda *_: None) -> Iterator[Document]:
-    """Build the documents of a text one by one, as far as they go; faults go to ``report``."""
+    """Build the documents of a text one by one up to an error; faults go to ``report``."""
     tally = Tally(memory=MOST_MEMORY - _MOST_OF_MANIFESTS)
-    with contextlib.suppress(yaml.YAMLError):  # what comes before it says enough
+    with contextlib.suppress(yaml.YAMLError):  # The values before it are sufficient.
         yield from _Builder(text, report, tally).documents()
 
 
@@ -240,7 +241,7 @@ class _Builder:
         self._depth = 0
         self._deepest = 0
         self._anchors: dict[str, _AnchorSize] = {}
-        # Documents repeat themselves: each distinct text is resolved, and kept, once.
+        # Documents repeat themselves: each distinct text is resolved and stored once.
         self._plain: dict[str, str | int | float | bool | None] = {}
         self._texts: dict[str, str] = {}
 
@@ -303,7 +304,7 @@ class _Builder:
         self._deepest = max(self._deepest, self._depth + levels)
 
     def _collection(self, event: CollectionStartEvent) -> Value:
-        # Keys may be collections too, which the path does not show.
+        # Keys may also be collections, which the path does not show.
         self._descend(1, event)
         if event.tag and event.tag not in {_TAG + "map", _TAG + "seq"}:
             self._fault(event, f"a tag (!) has no meaning here: leave it out; {_QUOTE}")
@@ -401,9 +402,9 @@ def line_of(event: Event) -> int:
 
 
 def child(value: object, *keys: str | int) -> object:
-    """Follow keys and positions into a document; None where the way ends."""
+    """Follow keys and positions into a document; None if there is no such place."""
     for key in keys:
-        # To ask whether it is a Mapping takes ten times as long, and there are very many.
+        # An isinstance check for Mapping takes ten times as long, and there are very many.
         if type(value) is dict or isinstance(value, Mapping):
             value = value.get(key)
         elif isinstance(value, list) and isinstance(key, int) and key < len(value):
@@ -414,14 +415,14 @@ def child(value: object, *keys: str | int) -> object:
 
 
 def entries(value: object, *keys: str) -> Iterator[tuple[int, object]]:
-    """Enumerate the list at a place; nothing where there is no list."""
+    """Enumerate the list at a place; empty if there is no list."""
     listed = child(value, *keys)
     if isinstance(listed, list | tuple):
         yield from enumerate(listed)
 
 
 def path_of(location: Location) -> str:
-    """Write a location as ``targets[3].metrics[0].external``."""
+    """Format a location as ``targets[3].metrics[0].external``."""
     path = ""
     for key in location:
         if len(path) > _MOST_OF_A_PATH:
@@ -442,7 +443,7 @@ def one_line(text: str, limit: int = 60) -> str:
 
 
 def describe(value: object) -> str:
-    """Show a value of a document shortly: scalars as written, the rest by its kind."""
+    """Return a short text for a value of a document: scalars as written, others by their kind."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -457,20 +458,20 @@ def describe(value: object) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Name the kind of a value without showing it."""
+    """Return the kind of a value as text, without the value."""
     return _KINDS.get(type(value), "something else")
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes lists within mappings without an indent, as Kubernetes' manifests mostly have them."""
+    """Writes lists in mappings without indentation, like most of Kubernetes' manifests."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the signature of PyYAML
-        """Repeat what is in two places, instead of naming it."""
+        """Repeat equal values, instead of using aliases."""
         return True
 
 
 class _Blocks(_Dumper):
-    """Writes texts of several lines as blocks, in which nothing is escaped."""
+    """Writes texts of several lines as blocks, without escapes."""
 
 
 _Blocks.add_representer(
@@ -480,19 +481,19 @@ _Blocks.add_representer(
     ),
 )
 _LONGEST_LINE = 10_000
-"""Longer ones are folded."""
+"""Longer lines are folded."""
 
 
 def as_yaml(value: object, *, blocks: bool = False) -> str:
-    """Write a value as YAML in printable ASCII, without a line end.
+    """Return a value as YAML in printable ASCII, without a final line end.
 
-    With ``blocks`` texts of several lines stand as they are, where YAML lets them.
+    With ``blocks`` texts of several lines are blocks where YAML permits it.
     """
     dumper = _Blocks if blocks else _Dumper
     return yaml.dump(value, Dumper=dumper, sort_keys=False, width=_LONGEST_LINE).rstrip("\n")
 
 
 def as_flow(value: object) -> str:
-    """Write a value as YAML on one line, as ``{a: 1, b: [2]}``."""
+    """Return a value as YAML on one line, such as ``{a: 1, b: [2]}``."""
     flow = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=10**9, default_flow_style=True)
     return flow.removesuffix("...\n").rstrip("\n")

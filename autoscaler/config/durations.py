@@ -16,7 +16,7 @@ UNITS = {
     "w": Fraction(7 * 86400),
     "y": Fraction(365 * 86400),
 }
-"""Their seconds."""
+"""The units in seconds."""
 _TERM = r"(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:ns|us|µs|μs|ms|s|m|h|d|w|y)"
 PATTERN = rf"^\+?(?:0|(?:{_TERM})+)$"
 """The form as a regular expression, for the JSON Schema."""
@@ -38,11 +38,11 @@ _LONGEST_TEXT = 200
 
 
 def parse(text: str) -> float:
-    """Read a duration and return its seconds.
+    """Parse a duration and return its seconds.
 
-    Units may be combined in any order and carry fractions, as in Go; days, weeks and years
-    are 24 h, 7 d and 365 d long, as in Prometheus.  Raises ValueError for anything else, for
-    negative durations and for more than 100 years.
+    Units may be combined in any order and have fractions, as in Go; days, weeks and years are 24 h,
+    7 d and 365 d long, as in Prometheus. Raises ValueError for anything else, for negative
+    durations and for more than 100 years.
     """
     if len(text) > _LONGEST_TEXT:
         raise ValueError(f"must be a duration {_EXAMPLES}, and has {len(text):,} characters")
@@ -50,7 +50,7 @@ def parse(text: str) -> float:
         raise ValueError(f"a duration needs a unit, {_EXAMPLES}")
     if text.startswith("-"):
         raise ValueError(f"a duration cannot be negative; right is a time {_EXAMPLES}")
-    # A final newline would pass "$" of the pattern.
+    # A final newline would match "$" of the pattern.
     if _FORM.fullmatch(text) is None or text.endswith("\n"):
         meant = tidied(text)
         advice = "" if meant is None else f"; did you mean {meant}?"
@@ -65,7 +65,7 @@ def parse(text: str) -> float:
 
 
 def tidied(text: str) -> str | None:
-    """Return the duration that was meant by one with blanks or words, such as ``5 minutes``."""
+    """Return the probable duration of a text with spaces or words, such as ``5 minutes``."""
     form = _WORDED.fullmatch(text.strip())
     if form is None:
         return None
@@ -75,7 +75,7 @@ def tidied(text: str) -> str | None:
 
 
 def _whole(number: str) -> str:
-    """Complete ``1.`` and ``.5``, which Go writes and Fraction does not read."""
+    """Complete ``1.`` and ``.5``, which Go writes and Fraction cannot parse."""
     return f"0{number}0" if "." in number else number
 
 
@@ -94,7 +94,7 @@ def seconds_of(value: object) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write seconds the short way, exact to the nanosecond: 5400.0 is ``1h30m``."""
+    """Format seconds in the short form, exact to the nanosecond: 5400.0 is ``1h30m``."""
     rest = Fraction(round(Fraction(seconds) * 10**9), 10**9)
     text = ""
     for unit in ("d", "h", "m", "s", "ms", "us", "ns"):

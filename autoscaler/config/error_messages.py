@@ -37,46 +37,46 @@ _PLACES: dict[type[BaseModel], str] = {
     MainFile: "at the top of the main file",
     TargetModel: "in the target itself",
 }
-"""Where keys of a model belong that stand elsewhere."""
+"""The correct places of keys that are often misplaced."""
 
 _MOST_ERRORS = 10_000
-"""Of one part: pydantic hands over all or none, and takes a second for 100,000."""
+"""The most errors of one part: pydantic returns all or none, and takes a second for 100,000."""
 
 _MOST_SPELT = 4
-"""Keys of a mapping that are all listed where it is something else."""
+"""The most keys of a mapping that are listed in place of another kind of value."""
 
 _MOST_LISTED = 8
 """The most keys that are listed next to the probable one."""
 
 _LONGEST_COMPARED = 253
-"""Characters of a name that may have been meant for another; Kubernetes' have no more."""
+"""The most characters of a name that is compared with others; Kubernetes' have no more."""
 
 _MOST_COMPARED = 500
-"""Names that a wrong one is compared with, which takes 20 microseconds each."""
+"""The most names that a wrong one is compared with, which takes 20 microseconds each."""
 
 _MOST_USES = 200
-"""Wrong names for which one is looked for among the same `Names`: twice those reported."""
+"""The most wrong names that are compared with the same `Names`: twice those reported."""
 
 _WRITTEN = re.compile(r"`(\w+)")
-"""The first key that a hint names is the one to write."""
+"""The first key in a hint is the correct one."""
 
 _Value = TypeVar("_Value")
 
 
 def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Finding]:
-    """Translate every error of a validation against ``root``, unless they are far too many."""
+    """Translate every error of a validation against ``root``, unless there are far too many."""
     if error.error_count() > _MOST_ERRORS:
         message = f"there are {error.error_count():,} mistakes in this, too many to tell them"
         yield Finding((), message, show_value=False)
         return
     for detail in error.errors(include_url=False):
-        # pydantic also calls a list too short whose entries are all there, but faulty.
+        # pydantic also reports a list as too short if all of its entries exist but are faulty.
         if detail["type"] != "too_short" or not detail["input"]:
             yield _finding(detail, root)
 
 
 class Names(dict[str, _Value]):
-    """Values by names, with which many wrong ones may be compared: that is prepared once."""
+    """Values by names, prepared once for comparisons with many wrong names."""
 
     _uses = 0
 
@@ -91,7 +91,7 @@ class Names(dict[str, _Value]):
         return dict(sorted({_folded(name): name for name in short}.items()))
 
     def closest(self, word: str, cutoff: float = 0.6) -> str | None:
-        """Return what a word was probably meant for; ``cutoff`` is from 0 to 1 (of `difflib`)."""
+        """Return the probably intended name; ``cutoff`` is from 0 to 1 (of `difflib`)."""
         self._uses += 1
         if len(word) > _LONGEST_COMPARED or self._uses > _MOST_USES:
             return None
@@ -104,7 +104,7 @@ class Names(dict[str, _Value]):
 
 
 def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
-    """Say which known word is close to one that is not known, and which are known."""
+    """Return which known name is similar to an unknown one, and which names are known."""
     known = _names(known)
     names, close = known.ordered, known.closest(word)
     meant = f"did you mean `{close}`? " if close is not None else ""
@@ -115,7 +115,7 @@ def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known word that another one was probably meant for, as `Names.closest` does."""
+    """Return the probably intended name, as `Names.closest` does."""
     return _names(known).closest(word, cutoff)
 
 
@@ -155,7 +155,7 @@ def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
         return f"must be a text, and YAML reads this as a {read_as}: put it in quotes"
     if kind in _TYPES:
         return f"{_TYPES[kind]}{_form(kind, given, detail['loc'], root)}"
-    # An error type that the tables lack still reaches the operator, in pydantic's words.
+    # An unknown error type still reaches the operator, in pydantic's words.
     return _BOUNDS[kind].format(**context) if kind in _BOUNDS else detail["msg"]
 
 

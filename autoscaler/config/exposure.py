@@ -1,4 +1,4 @@
-"""What is open to others: secrets, files that say what is scaled, and what is sent unencrypted."""
+"""Exposed secrets, exposed files with targets, and unencrypted connections."""
 
 import os
 import stat
@@ -14,14 +14,14 @@ from autoscaler.config.settings_rules import SIGN_IN
 from autoscaler.config.sources import folder_of, named_files
 
 _PUBLIC = {"caFile", "certFile", "clientCAFile"}
-"""The keys of files that hold no secret."""
+"""The keys of files without a secret."""
 
 _MOST_CHANGEABLE = 10
-"""Files and folders that are named one by one."""
+"""The most files and folders that are named individually."""
 
 
 def warnings_of(config: Config) -> list[str]:
-    """Return a sentence for each secret or file that is open to others, and each check left out."""
+    """Return a sentence for each exposed secret or file, and for each omitted check."""
     settings = config.model_dump(by_alias=True, include={"prometheus", "web"})
     secrets = (
         (path_of(place), Path(path))
@@ -60,10 +60,10 @@ def _warnings_of_server(path: str, server: PrometheusSettings) -> Iterator[str]:
 def warnings_of_access(
     origin: str, secrets: Iterable[tuple[str, Path]], *, url: str, verified: bool
 ) -> list[str]:
-    """Return the same of the way to the API server at ``url``, which ``origin`` names.
+    """Return the same for the connection to the API server at ``url``; ``origin`` names its source.
 
-    ``secrets`` are files that hold credentials, each with its name; ``verified`` is whether a
-    server that is reached by TLS has to prove who it is.
+    ``secrets`` are files with credentials, each with its name; ``verified`` is whether a TLS
+    server's certificate is verified.
     """
     warnings = _open_ones(secrets)
     if _in_the_clear(url):
@@ -109,14 +109,14 @@ def _fault_of(path: Path) -> str | None:
 def _changeable(sources: Sources) -> list[str]:
     files = list(sources.digests)
     patterns = {folder for pattern in sources.include if (folder := folder_of(pattern)) is not None}
-    # A link may be replaced in its folder, and what it leads to in another one.
+    # A link can be replaced in its folder, and its target in another one.
     parents = (folder for file in files for folder in (file.parent, file.resolve().parent))
     holding = dict.fromkeys([*parents, *sorted(patterns)])
-    # Who may write in a folder above can put another in its place, but for a volume of the
-    # kubelet in its pod: a mount cannot be replaced.
+    # Whoever may write in a folder above can replace it, except a volume of the kubelet in its pod:
+    # a mount cannot be replaced.
     above = (folder for path in holding if not _is_volume(path) for folder in path.parents)
     folders = dict.fromkeys([*holding, *above])
-    # Where the sticky bit is set no user replaces a file of others, but a pattern matches new ones.
+    # With the sticky bit no user replaces a file of others, but a pattern matches new ones.
     sticky = dict.fromkeys(folders.keys() - patterns, stat.S_ISVTX)
     faults = [
         fault for path in [*files, *folders] if (fault := _writers(path, sticky.get(path, 0)))
@@ -128,7 +128,7 @@ def _changeable(sources: Sources) -> list[str]:
 
 
 def _writers(path: Path, sticky: int) -> str | None:
-    """Say who else may write a file, or a folder unless its mode has the bit ``sticky``."""
+    """Return who else may write a file, or a folder unless its mode has the bit ``sticky``."""
     status = _status(path)
     if status is None:
         return None
@@ -147,7 +147,7 @@ def _writers(path: Path, sticky: int) -> str | None:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Look at a file; None where reading it fails with a message, or only a pod sees it."""
+    """Return the stat of a file; None if reading it fails with a message, or only a pod sees it."""
     try:
         return None if _is_volume(path) else path.stat()
     except OSError:
@@ -155,6 +155,6 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _is_volume(path: Path) -> bool:
-    """Return whether a file or folder is of a volume of the kubelet (`..*`), or is one."""
+    """Return whether a file or folder belongs to a volume of the kubelet (`..*`), or is one."""
     mounted = any(part.startswith("..") for part in path.resolve().parts)
     return mounted or (path / "..data").is_symlink()

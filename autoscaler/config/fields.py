@@ -1,4 +1,4 @@
-"""The types of single fields.  Each refuses with a sentence that says what would be right."""
+"""The types of single fields. Each refuses with a sentence that has the correct form."""
 
 import functools
 import ipaddress
@@ -53,7 +53,7 @@ _LEAST_BYTES = 16 * 2**20
 
 
 def matching(pattern: str) -> WithJsonSchema:
-    """Say in the JSON Schema which texts a field takes."""
+    """Add the pattern of a field's texts to the JSON Schema."""
     return WithJsonSchema({"type": "string", "pattern": pattern})
 
 
@@ -63,7 +63,7 @@ def _number_or(pattern: str, **bounds: float) -> WithJsonSchema:
 
 
 class Form:
-    """What a text looks like, matched as a ``whole`` or sought, and the sentence if it does not."""
+    """The form of a text, matched as a ``whole`` or searched, and the sentence if it differs."""
 
     def __init__(
         self, pattern: str, sentence: str, *, whole: bool = True, longest: int | None = None
@@ -94,12 +94,12 @@ class Form:
 
 
 def absolute(name: str, folder: Path) -> Path:
-    """Resolve a file name of the configuration; one of an unknown home is reported as missing."""
+    """Return the absolute path of a file; one in an unknown home is reported as missing."""
     return folder / with_home(name)
 
 
 def _path(name: object, info: ValidationInfo) -> Path:
-    """Make a name absolute; the validation's context is the folder where relative ones begin."""
+    """Make a path absolute; the validation's context is the folder of relative paths."""
     if not isinstance(name, str):
         raise PydanticKnownError("string_type")
     return absolute(_FILLED(name), info.context or Path())
@@ -110,7 +110,7 @@ def _folder(name: object, info: ValidationInfo) -> Path:
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, PermissionError):
-        return path  # it may still be made when the daemon starts
+        return path  # It may still be created before the daemon starts.
     except (OSError, ValueError):
         raise ValueError("must be the name of a folder") from None
     if not is_folder:
@@ -119,7 +119,7 @@ def _folder(name: object, info: ValidationInfo) -> Path:
 
 
 def _container_resource(text: str) -> str:
-    """Check a name as the API does: a standard container resource or an extended resource."""
+    """Check a name like the API: a standard container resource or an extended resource."""
     form = _QUALIFIED_NAME.fullmatch(text)
     standard = text in _STANDARD_RESOURCES or text.startswith("hugepages-")
     extended = "kubernetes.io/" in text or not text.startswith("requests.")
@@ -183,7 +183,7 @@ def _activation(text: str) -> str:
 
 @functools.lru_cache(10_000)
 def _cron(text: str) -> str:
-    """Check a cron expression; whether it is one does not depend on the time zone."""
+    """Check a cron expression; its validity does not depend on the time zone."""
     schedules.Cron(text, zoneinfo.ZoneInfo("UTC"))
     return text
 
@@ -213,7 +213,7 @@ def _tolerance(value: object) -> float:
 
 @dataclass(frozen=True, slots=True)
 class DurationBounds:
-    """Reads a duration and holds it to bounds, in seconds."""
+    """Reads a duration and checks its bounds, in seconds."""
 
     low: float = 0.0
     high: float = math.inf
@@ -239,10 +239,10 @@ _FILLED = Form(r"\S", "must not be empty", whole=False)
 Text = Annotated[str, _FILLED]
 PromQL = Annotated[str, Form(r"\S", "must be PromQL, and is empty", whole=False)]
 FilePath = Annotated[Path, PlainValidator(_path), WithJsonSchema(_FILLED.schema)]
-"""The name of a file, made absolute; whether it is there is checked with the other rules."""
+"""The path of a file, made absolute; its existence is checked with the other rules."""
 
 FolderPath = Annotated[Path, PlainValidator(_folder), WithJsonSchema(_FILLED.schema)]
-"""The name of a folder, made absolute, that need not exist."""
+"""The path of a folder, made absolute, which need not exist."""
 
 DnsLabel = Annotated[
     str,
@@ -331,7 +331,7 @@ _ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen; an empty host means all addresses, port 0 any free port."""
+    """A listening address; an empty host means all addresses, port 0 any free port."""
 
     host: str
     port: int
@@ -347,12 +347,12 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nobody but this machine reaches it."""
+        """Whether only this machine can reach it."""
         return is_loopback(self.host) or self.host.lower().rstrip(".") == "localhost"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the host of a URL is this machine itself."""
+    """Return whether the host of a URL is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -386,7 +386,7 @@ def _url(text: str) -> str:
 
 
 def listen_address(value: object) -> Address:
-    """Return the address that is written so; raises ValueError."""
+    """Return the listening address of a text; raises ValueError."""
     form = _LISTEN.fullmatch(value) if isinstance(value, str) else None
     if form is None or int(form["port"]) > _HIGHEST_PORT or not _is_host(form):
         raise ValueError(
@@ -400,7 +400,7 @@ def _is_host(form: re.Match[str]) -> bool:
     if form["ipv6"] is None:
         return len(form["name"] or "") <= _LONGEST_NAME
     try:
-        # Without a zone: it means nothing outside the machine that numbers its interfaces.
+        # Without a zone, which has no meaning outside the machine.
         return ipaddress.IPv6Address(form["ipv6"]).scope_id is None
     except ValueError:
         return False

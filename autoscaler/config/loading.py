@@ -1,4 +1,4 @@
-"""Reads a configuration, or refuses it with everything that is wrong with it."""
+"""Reads a configuration, or refuses it with all of its errors."""
 
 import gc
 import re
@@ -41,21 +41,21 @@ from autoscaler.config.web_files import unusable_web_files
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _FREE = "x-"
-"""Begins the keys at the top of a file that are the user's own, such as for anchors."""
+"""The prefix of top-level keys of the user, such as for anchors."""
 
 _MANIFESTS = {"kind", "spec"}
-"""One of these has every manifest that is reported, and no target."""
+"""A reported manifest has one of these keys; a target has not."""
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """The file next to the service account's token, written by Kubernetes."""
 
 
 ANYWHERE = "default"
-"""Replaces the pod's namespace where a file is only checked, outside of a pod."""
+"""The pod's namespace where a file is only checked, outside of a pod."""
 
 
 def pod_namespace(file: Path = _NAMESPACE_FILE) -> str | None:
-    """Return the namespace; None outside a pod, and where the file holds none."""
+    """Return the namespace; None outside a pod, and if the file has no namespace."""
     try:
         text = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
@@ -64,13 +64,13 @@ def pod_namespace(file: Path = _NAMESPACE_FILE) -> str | None:
 
 
 def namespace_or_anywhere() -> str:
-    """Return the namespace of the pod, outside of one `ANYWHERE`: to look at a file needs none."""
+    """Return the namespace of the pod, or `ANYWHERE` outside of one: checking a file needs none."""
     return pod_namespace() or ANYWHERE
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Leave out collections, which are for cycles only and cost most while a document grows."""
+    """Disable garbage collection, which is only for cycles and slow while a document grows."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -106,7 +106,7 @@ def load(
     checking = _ShapeChecker(reading)
     config = _checked(files, checking, namespace())
     if config is None or checking.findings:
-        config = None  # frees the targets, before lines are looked up
+        config = None  # This frees the targets before lines are looked up.
         problems = _in_order([path, *files.inclusion.files], reading.problems, checking.findings)
         more = not checking.room or reading.full
         raise ConfigError(chosen(problems, str(path), more=more), files.sources)
@@ -114,7 +114,7 @@ def load(
 
 
 class _Files:
-    """The files of a configuration, as far as they could be read."""
+    """The files of a configuration that could be read."""
 
     def __init__(self, reading: Reading, main: Source, *, uses_files: bool) -> None:
         self.main = main
@@ -136,10 +136,10 @@ class _Files:
 
 
 def _checked(files: _Files, checking: "_ShapeChecker", own_namespace: str | None) -> Config | None:
-    """Check all files and convert them; None where anything is wrong, most of it in findings."""
+    """Check all files and convert them; None with any error; most are findings."""
     main, inclusion = files.main, files.inclusion
     checking.add(main, _include_findings(files.patterns, inclusion))
-    # Whether it has nothing but what included ones have.
+    # Whether it only lacks what included files have.
     is_part = isinstance(main.value, dict) and set() < main.value.keys() <= INCLUDED_KEYS
     if is_part:
         message = "is missing: where the metrics come from; a file that another one includes is "
@@ -152,7 +152,7 @@ def _checked(files: _Files, checking: "_ShapeChecker", own_namespace: str | None
     all_read = len(files.others) == len(inclusion.files) and not inclusion.faults
     checks = check_files(every, own_namespace, complete=all_read and not is_part)
     broken = [*islice(checks, MOST_LOOKED_AT)]
-    # Each target is converted once it is checked: the models of all would take most memory.
+    # Each target is converted after its check: the models of all would take most memory.
     targets = checking.targets(every)
     config = None
     if document is None or checking.findings or broken or files.wrong:
@@ -188,7 +188,7 @@ def _in_order(
 
 
 class _ShapeChecker:
-    """Checks the shapes of files, and collects the findings, as many as are looked for."""
+    """Checks the forms of files, and collects findings up to a limit."""
 
     def __init__(self, reading: Reading) -> None:
         self.findings: list[tuple[Source, Finding]] = []
@@ -199,11 +199,11 @@ class _ShapeChecker:
         return max(0, self._most - len(self.findings))
 
     def add(self, source: Source, findings: Iterable[Finding]) -> None:
-        """Add as many of one file as there is room for; the others are not even made."""
+        """Add findings of one file up to the limit; further ones are not even created."""
         self.findings += [(source, finding) for finding in islice(findings, self.room)]
 
     def document(self, source: Source, model: type[_Model], form: str) -> _Model | None:
-        """Check the shapes in a file but its targets; None where anything is wrong."""
+        """Check the forms in a file except its targets; None with any error."""
         if not isinstance(source.value, dict):
             self.add(source, [Finding((), form)])
             return None
@@ -215,7 +215,7 @@ class _ShapeChecker:
         return self._valid(source, value | left, model, ())
 
     def included(self, source: Source) -> IncludedFile | None:
-        """Check likewise an included file, in which the main one's keys have no place."""
+        """Check an included file in the same way; it may not have the main file's keys."""
         message = "belongs in the main file: an included one has `queries` and `targets`"
         value = source.value if isinstance(source.value, dict) else {}
         others = sorted((KEYS - INCLUDED_KEYS) & value.keys())
@@ -224,7 +224,7 @@ class _ShapeChecker:
         return self.document(source, IncludedFile, form)
 
     def targets(self, sources: Iterable[Source]) -> Iterator[TargetModel]:
-        """Check target by target, as pydantic makes all errors of a call, and yield the right."""
+        """Check target by target, since pydantic creates all errors of a call; yield valid ones."""
         for source in sources:
             for index, target in entries(source.value, "targets"):
                 if not self.room:
@@ -239,7 +239,7 @@ class _ShapeChecker:
     def _valid(
         self, source: Source, value: object, model: type[_Model], location: Location
     ) -> _Model | None:
-        """Check a shape; relative file names begin at the file's folder."""
+        """Check a form; relative paths begin at the file's folder."""
         try:
             return model.model_validate(value, context=source.path.absolute().parent)
         except ValidationError as error:

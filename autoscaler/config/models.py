@@ -1,4 +1,4 @@
-"""What all models of the document have in common, and the tree of keys that they form."""
+"""The base of all models of the document, and the tree of their keys."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -22,14 +22,14 @@ class Model(BaseModel):
     """A part of the document: camelCase keys, no unknown ones, strict types, never changed."""
 
     core: ClassVar[Any] = None
-    """The type of the core that it becomes, field by field, if there is one."""
+    """The corresponding type of the core, if there is one with the same fields."""
 
     in_core: ClassVar[Mapping[str, Callable[[Any], object]]] = {}
-    """What converts those fields that are of another type there, where they are not None."""
+    """Converters of fields that have another type there, for values that are not None."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
-        # Built at the first use, so that importing this package costs little.
+        # Built on first use, so that importing this package is cheap.
         defer_build=True,
         extra="forbid",
         frozen=True,
@@ -40,12 +40,12 @@ class Model(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
-        """Put each description, the text below its field, into one line."""
+        """Put each field's docstring on one line, as its description."""
         for field in cls.model_fields.values():
             field.description = " ".join(field.description.split()) if field.description else None
 
     def as_core(self, kind: type[Core]) -> Core:
-        """Return a dataclass of the core, made of the fields that both have."""
+        """Return a dataclass of the core with the fields that both have."""
         names = _in_both(kind, type(self))  # type: ignore[arg-type] # a class has a hash
         values = ((name, convert, getattr(self, name)) for name, convert in names)
         return kind(**{name: v if v is None else convert(v) for name, convert, v in values})
@@ -67,7 +67,7 @@ def _as_core(value: object) -> object:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchemaAlternative:
-    """Says in the JSON Schema that a field also takes another form, which a validator converts."""
+    """Adds another form of a field to the JSON Schema, which a validator converts."""
 
     schema: JsonSchemaValue
     first: bool = True
@@ -104,12 +104,12 @@ def seconds(default: float) -> Any:  # what pydantic's Field returns
 
 
 def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Return the fields of a model by the keys that a mapping may have for them."""
+    """Return the fields of a model by their keys in a mapping."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def model_at(root: type[BaseModel], location: Location) -> type[BaseModel] | None:
-    """Return the model that a location of the document is validated against."""
+    """Return the model for a location of the document."""
     model: type[BaseModel] | None = root
     many: type | None = None
     for key in location:
@@ -122,7 +122,7 @@ def model_at(root: type[BaseModel], location: Location) -> type[BaseModel] | Non
 
 
 def _model_in(annotation: object) -> tuple[type[BaseModel] | None, type | None]:
-    """Return the model in an annotation, and what holds many of it: tuple, dict or None."""
+    """Return the model in an annotation, and its container: tuple, dict or None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, None
     found = (_model_in(argument) for argument in get_args(annotation))
@@ -140,7 +140,7 @@ class InnerModel(NamedTuple):
     """tuple for a list, dict for a mapping by name, None for one model."""
 
     def values(self, around: object) -> Iterator[tuple[Location, object]]:
-        """Yield the values at the key and their places; a wrong shape has no values."""
+        """Yield the values at the key and their places; nothing for a wrong form."""
         value = child(around, self.key)
         if self.many is None:
             yield (self.key,), value

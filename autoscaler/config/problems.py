@@ -1,4 +1,4 @@
-"""Mistakes in a configuration: where they stand, their lines and values, and the error of all."""
+"""Errors in a configuration: their places, lines and values, and the exception for all."""
 
 import io
 import re
@@ -35,10 +35,10 @@ from autoscaler.config.documents import (
 from autoscaler.config.settings import Sources
 
 _MOST_PLAIN = 10_000
-"""The distinct texts that are kept as they are written."""
+"""The most distinct texts that are stored as written."""
 
 _SHORT = 500
-"""The entries of a scan; of longer lists the places of later entries are remembered."""
+"""The entries of a scan; for longer lists the places of later entries are stored."""
 
 
 class Place(NamedTuple):
@@ -49,10 +49,10 @@ class Place(NamedTuple):
 
 
 class Places:
-    """The place of each part of a text's first document, in 16 bytes.  Raises yaml.YAMLError."""
+    """The place of each part of a text's first document, in 16 bytes. Raises yaml.YAMLError."""
 
     def __init__(self, text: str | bytes) -> None:
-        # One row for each entry of a list or a mapping, in their order, with all within it behind.
+        # One row for each entry of a list or a mapping, in order, followed by everything within it.
         self._lines = array("I")
         self._ends = array("I")
         self._keys = array("q")
@@ -68,7 +68,7 @@ class Places:
             self._within(first)
 
     def __getitem__(self, location: Location) -> Place:
-        """Return the place of a location, or of the nearest part around it that has one."""
+        """Return the place of a location, or of its nearest ancestor with a place."""
         place = self._first
         begin, end = 0, len(self._ends)
         for key in location:
@@ -90,7 +90,7 @@ class Places:
             self._ends.append(0)
             self._keys.append(hash(first.value) if isinstance(first, ScalarEvent) else 0)
             if in_mapping:
-                self._within(first)  # no location leads into a key
+                self._within(first)  # No location leads into a key.
                 value = next(self._events)
             written = self._written(value)
             if written is not None:
@@ -118,7 +118,7 @@ class Places:
             while at < end:
                 rows.append(at)
                 at = self._ends[at]
-            # Of a key that is there twice the first counts.
+            # Of a repeated key the first counts.
             entries = rows, {self._keys[row]: row for row in reversed(rows)}
             if end - begin > _SHORT:
                 self._entries[begin] = entries
@@ -142,8 +142,8 @@ _MOST_CHARACTERS = 2000
 class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up.
 
-    ``meant`` are the probable places of an unknown key, ``missing`` the places of keys
-    that would fix the fault.
+    ``meant`` are the probable places of an unknown key, ``missing`` the places of keys that would
+    fix the fault.
     """
 
     location: Location
@@ -154,7 +154,7 @@ class Finding(NamedTuple):
 
 
 def below(location: Location, finding: Finding) -> Finding:
-    """Return a finding on a part of a document as one on the whole."""
+    """Return a finding in a part of a document as a finding in the whole."""
     return finding._replace(
         location=(*location, *finding.location),
         meant=tuple((*location, *place) for place in finding.meant),
@@ -164,10 +164,10 @@ def below(location: Location, finding: Finding) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault of a configuration, in a sentence that says what would be right.
+    """One fault of a configuration, as a sentence with the correct form.
 
-    ``line`` counts from 1 and is None without a text; ``value`` is the
-    faulty value, shortened, and None if it is missing or may be a secret.
+    ``line`` counts from 1 and is None without a text; ``value`` is the faulty value, shortened, and
+    None if it is missing or may be a secret.
     """
 
     file: str
@@ -178,7 +178,7 @@ class Problem:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What mistakes that differ only in their place and names have in common."""
+        """The common text of problems that differ only in their places and names."""
         words = self.message.split(maxsplit=2)[:2]
         return _NAMED.sub(r"\1.*", _POSITION.sub("[]", self.path)), " ".join(words)
 
@@ -187,7 +187,7 @@ class Problem:
         path = f"{self.path}: " if self.path else ""
         got = f" (got {self.value})" if self.value is not None else ""
         text = f"{place}: {path}{self.message}{got}"
-        return one_line(text, _MOST_CHARACTERS)  # names of files and keys may hold anything
+        return one_line(text, _MOST_CHARACTERS)  # Names of files and keys may contain anything.
 
 
 class ConfigError(Exception):
@@ -203,10 +203,10 @@ class ConfigError(Exception):
 
 
 def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Problem]:
-    """Return as many problems as are reported, in order, and a last one that counts the others.
+    """Return the problems to report, in order, and a last one that counts the others.
 
-    No kind of problem is hidden by the many of another.  ``file`` is the main one; ``more`` says
-    that there are problems which were not looked for.
+    No kind of problem is hidden by the many of another. ``file`` is the main one; ``more`` means
+    that the search stopped early.
     """
     if len(problems) <= MOST_PROBLEMS and not more:
         return list(problems)
@@ -230,7 +230,7 @@ _SHOWN_OF_PROMETHEUS: tuple[Location, ...] = (
 
 
 def one_per_place(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep the first finding of each place, and none of a missing key that was only misspelt."""
+    """Keep the first finding of each place, and none for a missing key that was only misspelt."""
     first: dict[Location, Finding] = {}
     for finding in findings:
         first.setdefault(finding.location, finding)
@@ -251,7 +251,7 @@ def located(
 
 
 def _as_written(location: Location, document: object) -> Location:
-    """Leave out `query` where the user wrote the PromQL directly."""
+    """Omit `query` if the user wrote the PromQL directly."""
     if location[-1:] == ("query",) and isinstance(child(document, *location[:-1]), str):
         return location[:-1]
     return location
@@ -286,7 +286,7 @@ _LABELS = re.compile(r"""\{[^{}'"]*(?:=|!=|=~|!~) *["'].*""")
 
 
 def syntax_problem(error: yaml.YAMLError, file: str, text: bytes) -> Problem:
-    """Say where a text stops being YAML, and why; of the text nothing is quoted."""
+    """Return where a text ceases to be YAML, and why; nothing of the text is quoted."""
     line, message = None, "not YAML: the file holds a character that YAML does not allow"
     if isinstance(error, TooMuchError):
         line, message = error.line, error.message

@@ -1,4 +1,4 @@
-"""The connection to a Prometheus: what a user writes, and what the connection is made of."""
+"""The connection to a Prometheus: its configuration, and the arguments of the connection."""
 
 import re
 from typing import Annotated, Literal
@@ -79,22 +79,22 @@ class BasicAuth(Model):
     username: UserName
     """The user's name."""
     password_file: FilePath
-    """The file that holds the password; read again when it changes."""
+    """The file with the password; read again when it changes."""
 
 
 class Tls(Model):
-    """How the server proves itself to us, and we to it."""
+    """The certificates of the server and of the client."""
 
     ca_file: FilePath | None = None
-    """The authorities to trust, PEM. Default: the system's."""
+    """The trusted CAs, PEM. Default: the system's."""
     cert_file: FilePath | None = None
-    """Our certificate, PEM; with keyFile."""
+    """The client certificate, PEM; with keyFile."""
     key_file: FilePath | None = None
-    """Our key, PEM; with certFile."""
+    """The client key, PEM; with certFile."""
     server_name: Text | None = None
-    """The name in the server's certificate, where it is not the host."""
+    """The name in the server's certificate, if it is not the host."""
     insecure_skip_verify: OrDefault[bool] = False
-    """Trust any certificate. Only for a test."""
+    """Trust any certificate. Only for tests."""
 
 
 EndpointParameter = Annotated[
@@ -108,20 +108,20 @@ EndpointParameter = Annotated[
 
 
 class OAuth2Settings(Model):
-    """A token that an OAuth 2.0 server gives for client credentials."""
+    """A token of an OAuth 2.0 server for client credentials."""
 
     client_id: Text
     """The client's id."""
     client_secret_file: FilePath
-    """The file that holds the client's secret; read again for each token."""
+    """The file with the client secret; read again for each token."""
     token_url: Url
-    """Where the token is asked for."""
+    """The URL of the token endpoint."""
     scopes: OrDefault[Items[Text]] = Field(default_factory=tuple)
-    """The scopes that are asked for."""
+    """The requested scopes."""
     endpoint_params: OrDefault[dict[EndpointParameter, str]] = Field(
         default_factory=dict, repr=False
     )
-    """Further parameters of the request for a token, such as audience."""
+    """Further parameters of the token request, such as audience."""
     tls: OrDefault[Tls] = Field(default_factory=Tls)
     """Certificates, for the token URL."""
 
@@ -136,35 +136,34 @@ class SigV4Settings(Model):
     access_key: Text | None = None
     """The id of an access key; with secretKeyFile. Default: Amazon's usual places."""
     secret_key_file: FilePath | None = None
-    """The file that holds the secret key; with accessKey."""
+    """The file with the secret key; with accessKey."""
     role_arn: Text | None = None
     """A role to assume."""
     external_id: Text | None = None
-    """What the role asks for; with roleArn."""
+    """The external id of the role; with roleArn."""
 
 
 class GoogleIamSettings(Model):
     """A token of Google; without a file, of the application default credentials."""
 
     credentials_file: FilePath | None = None
-    """The key of a service account, or another file of credentials, JSON; read again for each
-    token."""
+    """A service account's key, or another credentials file, JSON; read again for each token."""
 
 
 class ManagedIdentitySettings(Model):
-    """The identity of the Azure machine."""
+    """The managed identity of the Azure machine."""
 
     client_id: Text | None = None
-    """Which identity, where there are several."""
+    """The client id of the identity, if there are several."""
 
 
 class WorkloadIdentitySettings(Model):
     """The Kubernetes service account; Azure's webhook sets the keys that are not set here."""
 
     client_id: Text | None = None
-    """Default: AZURE_CLIENT_ID."""
+    """The client id. Default: AZURE_CLIENT_ID."""
     tenant_id: Text | None = None
-    """Default: AZURE_TENANT_ID."""
+    """The tenant id. Default: AZURE_TENANT_ID."""
     token_file_path: FilePath | None = None
     """The service account's token. Default: AZURE_FEDERATED_TOKEN_FILE."""
 
@@ -175,18 +174,18 @@ class AzureOAuthSettings(Model):
     client_id: Text
     """The application's id."""
     tenant_id: Text
-    """The tenant that it is of."""
+    """The tenant's id."""
     client_secret_file: FilePath
-    """The file that holds its secret; read again for each token."""
+    """The file with the client secret; read again for each token."""
 
 
 class AzureAdSettings(Model):
-    """A token of Entra ID; just one of managedIdentity, workloadIdentity and oauth."""
+    """A token of Entra ID; exactly one of managedIdentity, workloadIdentity and oauth."""
 
     cloud: OrDefault[Literal["AzurePublic", "AzureGovernment", "AzureChina"]] = "AzurePublic"
     """The cloud."""
     scope: Text | None = None
-    """What the token is for. Default: the cloud's managed Prometheus."""
+    """The scope of the token. Default: the cloud's managed Prometheus."""
     managed_identity: ManagedIdentitySettings | None = None
     """The identity of the machine."""
     workload_identity: WorkloadIdentitySettings | None = None
@@ -202,11 +201,11 @@ class PrometheusSettings(Model):
     url: Url
     """The address, such as http://prometheus:9090."""
     timeout: OrDefault[LongerThanZero] = seconds(10.0)
-    """How long one request may take."""
+    """The time limit of one request."""
     bearer_token_file: FilePath | None = None
-    """The file that holds a token; read again when it changes."""
+    """The file with a token; read again when it changes."""
     basic_auth: BasicAuth | None = None
-    """User and password."""
+    """User name and password."""
     oauth2: OAuth2Settings | None = None
     """A token for client credentials."""
     sigv4: SigV4Settings | None = None
@@ -220,7 +219,6 @@ class PrometheusSettings(Model):
     headers: OrDefault[dict[HeaderName, HeaderValue]] = Field(default_factory=dict)
     """Headers sent with each request, such as X-Scope-OrgID."""
     headers_files: OrDefault[dict[HeaderNameOfFile, FilePath]] = Field(default_factory=dict)
-    """Files that hold the values of further headers, by the header's name; read again when they
-    change."""
+    """Files with values of further headers, by the header's name; read again on change."""
     query_parameters: OrDefault[dict[str, Parameter]] = Field(default_factory=dict, repr=False)
     """URL parameters sent with each request."""

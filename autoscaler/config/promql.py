@@ -1,6 +1,6 @@
-"""What is asked of PromQL: how far it looks back, whether it is a condition, its selectors.
+"""Properties of PromQL: its range, whether it is a condition, its selectors.
 
-Each function says what it makes of parts that are not understood.
+Each function defines its result for parts that are not understood.
 """
 
 import math
@@ -27,16 +27,16 @@ _DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|[smhdwy]))++|{_NUMBER}")
 _PART = re.compile(rf"({_NUMBER})(ms|[smhdwy])")
 
 UNKNOWN_RANGE = 300.0
-"""The seconds of a range that is not understood, and of one that is left out in MetricsQL."""
+"""The seconds of a range that is not understood, and of an omitted one in MetricsQL."""
 _OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
-"""Functions that use the end of their range only: samples lost before do not matter."""
+"""Functions that use only the end of their range: samples lost before do not matter."""
 _OF_A_RANGE = re.compile(
     r"(?:rate|increase|delta|deriv|changes|resets|predict_linear|holt_winters|rollup|integrate"
     r"|double_exponential_smoothing|lag|lifetime)(?:_\w+)?|\w+_over_time"
 )
-"""Functions of a range, which may be left out in MetricsQL."""
+"""Functions of a range that may be omitted in MetricsQL."""
 _NEVER_ZERO = re.compile(r"count(?:_values)?|group|absent|(?:count|absent|present)_over_time")
-"""Functions whose value is never 0, whatever the values are that they take."""
+"""Functions whose value is never 0, whatever their arguments."""
 
 
 def _seconds(text: str) -> float | None:
@@ -49,11 +49,11 @@ def _seconds(text: str) -> float | None:
 
 
 def range_of(promql: str, unknown: float = UNKNOWN_RANGE) -> float:
-    """Return the seconds before its evaluation that an expression may take samples from.
+    """Return how many seconds before its evaluation an expression may use samples.
 
-    0 for an instant selector: the lookback of Prometheus is not counted, since a series ends with
-    the first scrape that fails.  A subquery begins where the ranges inside begin.  A range or
-    offset that is not understood counts as ``unknown``.
+    0 for an instant selector: the lookback of Prometheus does not count, since a series ends with
+    the first failed scrape. A subquery begins where the ranges inside begin. A range or offset that
+    is not understood counts as ``unknown``.
     """
     return _range(read(promql), unknown)
 
@@ -80,10 +80,10 @@ def _range(node: Node, unknown: float, caller: str = "") -> float:
 
 
 def is_condition(promql: str) -> bool | None:
-    """Return whether the last that is done is to compare, without ``bool``; None if it is unclear.
+    """Return whether the outermost operation compares, without ``bool``; None if it is unclear.
 
-    A comparison returns the series that it is true for: ``up == 0`` those whose value is 0.  It is
-    unclear what a 0 means where these go through anything else, as in ``sort(up == 0)``.
+    A comparison returns the series for which it is true: ``up == 0`` those with the value 0. The
+    meaning of a 0 is unclear if these are processed further, as in ``sort(up == 0)``.
     """
     return _condition(read(promql))
 
@@ -93,7 +93,7 @@ def _condition(node: Node) -> bool | None:
     match node:
         case BinaryOperation(operator, is_bool=False) if operator in COMPARISONS:
             return True
-        case BinaryOperation("and" | "unless"):  # the right side only chooses
+        case BinaryOperation("and" | "unless"):  # The right side only selects.
             parts = parts[:1]
         case Call(name) | Aggregation(name) if _NEVER_ZERO.fullmatch(name):
             return False

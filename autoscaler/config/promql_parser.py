@@ -1,4 +1,4 @@
-"""The one reader of PromQL, in time in proportion to the text: tokens, and the tree of them.
+"""The PromQL parser, in linear time: tokens, and the syntax tree.
 
 https://prometheus.io/docs/prometheus/latest/querying/basics/
 """
@@ -48,7 +48,7 @@ class PromqlToken(NamedTuple):
 
 
 def tokens_of(promql: str) -> Iterator[PromqlToken]:
-    """Yield the tokens of an expression but blanks and comments."""
+    """Yield the tokens of an expression except blanks and comments."""
     for match in _TOKEN.finditer(promql):
         if match.lastgroup != "blank":
             yield PromqlToken(match.lastgroup or "", match[0], match.start())
@@ -59,7 +59,7 @@ def tokens_of(promql: str) -> Iterator[PromqlToken]:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """A matcher, label and value without quotes; ``written`` is how an expression has it."""
+    """A matcher with its label and value unquoted; ``written`` is its text in the expression."""
 
     label: str
     operator: str
@@ -72,7 +72,7 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True)
 class VectorSelector:
-    """A vector selector, its name empty where only matchers say it.
+    """A vector selector; its name is empty if it has only matchers.
 
     ``range`` and ``offset`` are durations as written; ``at`` is where matchers can be added.
     """
@@ -89,7 +89,7 @@ class VectorSelector:
 
     @property
     def name_matchers(self) -> tuple[Matcher, ...]:
-        """The matchers that name the metric, where the name is not before the braces."""
+        """The matchers that name the metric, if the name is not before the braces."""
         named = ("__name__", "=")
         return tuple(
             matcher for matcher in self.matchers if (matcher.label, matcher.operator) == named
@@ -98,7 +98,7 @@ class VectorSelector:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """Any other expression that a range or an offset, as written, follows."""
+    """Any other expression with a range or an offset, as written."""
 
     expression: "Node"
     range: str | None = None
@@ -114,7 +114,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function and its arguments: `-` of a sign, nothing of parts without an operator."""
+    """A function and its arguments: `-` for a sign, empty for parts without an operator."""
 
     name: str
     arguments: tuple["Node", ...]
@@ -122,7 +122,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """An aggregation: ``clause`` is by, without or nothing; more labels are written ``at``."""
+    """An aggregation: ``clause`` is by, without or empty; more labels can be added ``at``."""
 
     name: str
     clause: str
@@ -133,9 +133,9 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class BinaryOperation:
-    """An operation of two sides: ``clause`` is on, ignoring or nothing, with its labels ``at``.
+    """A binary operation: ``clause`` is on, ignoring or empty; labels can be added ``at``.
 
-    ``group`` is left, right or nothing; ``is_bool`` whether a comparison gives 0 or 1.
+    ``group`` is left, right or empty; ``is_bool`` whether a comparison gives 0 or 1.
     """
 
     operator: str
@@ -202,13 +202,13 @@ def with_insertions(promql: str, insertions: list[tuple[int, str]]) -> str:
 
 
 def quoted(value: str) -> str:
-    """Return a text as a string of PromQL."""
+    """Return a text as a PromQL string."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def unquoted(text: str) -> str:
-    """Return what a string of PromQL says; escapes other than of a sign stay as they are."""
+    """Return the text of a PromQL string; only escapes of quotes and backslashes are replaced."""
     if text[:1] not in {'"', "'"}:
         return text[1:-1]
     inner = text[1:-1].split("\\\\")
@@ -218,7 +218,7 @@ def unquoted(text: str) -> str:
 # -- reading --------------------------------------------------------------------------------------
 
 LONGEST = 64 << 10
-"""Characters of an expression that is parsed."""
+"""The most characters of an expression that is parsed."""
 DEEPEST = 60
 _MOST_OPERATORS = 200
 _METRICSQL = frozenset({"default", "if", "ifnot"})
@@ -233,28 +233,28 @@ _PRECEDENCE = {
     **dict.fromkeys(("if", "ifnot"), 8),
 }
 _SIGN = 6
-"""How tightly a sign binds: less than a power, more than a product."""
+"""The precedence of a sign: below a power, above a product."""
 _MATCHER_OPERATORS = frozenset({"=", "!=", "=~", "!~"})
 _CLOSING = frozenset({")", "]", "}", ",", ""})
-"""Signs before which an expression ends, and the end of the text."""
+"""Signs before which an expression ends; empty at the end of the text."""
 
 
 def parse(promql: str) -> Node:
-    """Read an expression.  Raises ValueError for what is not understood."""
+    """Parse an expression. Raises ValueError for what is not understood."""
     if len(promql) > LONGEST:
         raise ValueError(f"it has {len(promql):,} characters, and may have {LONGEST:,}")
     return _PromqlParser(promql, is_strict=True).parse()
 
 
-@lru_cache(maxsize=1)  # several questions are asked of one expression in a row
+@lru_cache(maxsize=1)  # Callers ask several questions about one expression in a row.
 def read(promql: str) -> Node:
-    """Read what is understood of an expression.
+    """Parse what is understood of an expression.
 
-    It may have MetricsQL, variables that nothing has filled in, and mistakes.
+    It may have MetricsQL, unfilled variables, and errors.
     """
     try:
         return _PromqlParser(promql, is_strict=False).parse()
-    except ValueError:  # too much of it
+    except ValueError:  # It is too long.
         return UnsupportedExpression(is_selector=False)
 
 
@@ -307,7 +307,7 @@ class _PromqlParser:
         return "".join(token.text for token in self._tokens[begin : self._at])
 
     def _items(self, close: str) -> Iterator[None]:
-        """Yield before each item of a list with commas, up to the sign that closes it."""
+        """Yield before each item of a list with commas, up to the closing sign."""
         while not self._take(close):
             if self._peek() is self._end:
                 self._mistake()
@@ -322,7 +322,7 @@ class _PromqlParser:
             raise ValueError(f"it has more than {_MOST_OPERATORS} operators")
 
     def _parts(self) -> Node:
-        """Read an expression, and others that follow without an operator."""
+        """Parse an expression, and others that follow without an operator."""
         parts = [self._expression(0)]
         while self._peek().text not in _CLOSING:
             self._mistake()
@@ -361,12 +361,12 @@ class _PromqlParser:
                 group = side
                 if self._peek().text == "(":
                     self._labels()
-        # Powers bind from the right.
+        # Powers are right-associative.
         right = self._expression(_PRECEDENCE[operator] - (operator == "^"))
         return BinaryOperation(operator, clause, labels, at, group, left, right, is_bool)
 
     def _labels(self) -> tuple[frozenset[str], int]:
-        """Read a list of labels; return it and where more can be written."""
+        """Parse a list of labels; return it and the place to add more."""
         at = self._peek().start + 1
         labels = set()
         self._need("(")
@@ -388,7 +388,7 @@ class _PromqlParser:
         return node
 
     def _range(self) -> str:
-        """Return the text in open brackets; of a subquery, without its step."""
+        """Return the text in open brackets; for a subquery, without its step."""
         begin = self._at
         while self._peek().text not in {"]", ""}:
             self._at += 1
@@ -397,7 +397,7 @@ class _PromqlParser:
         return written
 
     def _modifier(self) -> str:
-        """Return what follows `offset` or `@`."""
+        """Return the text after `offset` or `@`."""
         begin = self._at
         self._take("-")
         if self._peek().text in _CLOSING | {"("}:
@@ -427,7 +427,7 @@ class _PromqlParser:
     def _group(self) -> Node:
         parts: list[Node] = []
         for _ in self._items(")"):
-            if parts:  # a union of MetricsQL
+            if parts:  # A union of MetricsQL.
                 self._mistake()
             parts.append(self._parts())
         if not parts:
@@ -456,7 +456,7 @@ class _PromqlParser:
         return Call(name, arguments)
 
     def _clause(self, name: str, at: int) -> tuple[str, frozenset[str], int]:
-        """Read by or without with its labels; without them more are written ``at``."""
+        """Parse by or without with its labels; more labels can be added ``at``."""
         if not self._has_clause():
             return "", frozenset(), at
         if name not in AGGREGATIONS:
@@ -477,7 +477,10 @@ class _PromqlParser:
 
     def _matcher(self) -> Iterator[Matcher]:
         label, operator, value = self._next(), self._peek(), self._peek(1)
-        if label.kind == "string" and operator.text in {",", "}"}:  # a name of any characters
+        if label.kind == "string" and operator.text in {
+            ",",
+            "}",
+        }:  # A quoted name may have any characters.
             yield Matcher("__name__", "=", label.plain, f"__name__={label.text}")
         elif (
             label.kind not in {"word", "string"}
@@ -492,7 +495,7 @@ class _PromqlParser:
 
 
 def _looking_back(node: Node, window: str | None, offset: str) -> Node:
-    """Note a range or an offset that follows an expression."""
+    """Note a range or an offset after an expression."""
     if isinstance(node, VectorSelector) and not node.offset and None in {window, node.range}:
         return replace(node, range=node.range if window is None else window, offset=offset)
     return Subquery(node, window, offset)

@@ -1,4 +1,4 @@
-"""Reads the files of a configuration, and says of others what they hold: manifests, rules, ..."""
+"""Reads the files of a configuration, and describes other files: manifests, rules, ..."""
 
 import codecs
 import hashlib
@@ -33,10 +33,10 @@ from autoscaler.config.settings import KEYS
 from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
 
 MOST_OF_A_FILE = 16 * 2**20
-"""Bytes of one file of a configuration; 10,000 large targets have 10 million."""
+"""The most bytes of one file of a configuration; 10,000 large targets have 10 million."""
 
 MOST_OF_ALL = 24 * 2**20
-"""Bytes of all files of a configuration."""
+"""The most bytes of all files of a configuration."""
 
 _IS_A_LINE_MISSING = "; only the first was read: separate manifests with a line of ---"
 
@@ -45,7 +45,7 @@ _SOMETHING_ELSE = "not a configuration: it has no known key"
 
 @dataclass(frozen=True)
 class Source:
-    """One file and the document that it holds; messages call it by its path as it was given."""
+    """One file and its document; messages use its path as it was given."""
 
     path: Path
     text: bytes
@@ -57,16 +57,16 @@ class Source:
         return Places(self.text)
 
     def name_of(self, location: Location) -> str:
-        """Name a place for a message about another file."""
+        """Return the text of a place for a message about another file."""
         return f"{self.path}:{self.places[location].line}"
 
 
 class _EnoughError(Exception):
-    """There are as many problems as are looked for."""
+    """The limit of problems is reached."""
 
 
 class _Faults(list[tuple[Location, Problem]]):
-    """Collects the faults that reading a text finds; raises _EnoughError for the last that fits."""
+    """Collects the faults of reading a text; raises _EnoughError at the limit."""
 
     def __init__(self, file: str, most: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _Faults(list[tuple[Location, Problem]]):
             raise _EnoughError
 
     def unquoted(self) -> list[Problem]:
-        """Return those that quote none but the keys of a configuration, and what is below them."""
+        """Return those that quote only keys of a configuration and their values."""
         return [
             value if not location or location[0] in KEYS else replace(value, path="")
             for location, value in self
@@ -90,8 +90,8 @@ class _Faults(list[tuple[Location, Problem]]):
 class Reading:
     """Reads files one after another; ``problems`` are the problems of their text, in order.
 
-    Nothing is quoted from a file without any key of a configuration.  ``digests`` are
-    of each content, by absolute path; None where it could not be read.
+    Nothing is quoted from a file without any key of a configuration. ``digests`` are of each
+    content, by absolute path; None if it could not be read.
     """
 
     def __init__(self) -> None:
@@ -102,11 +102,11 @@ class Reading:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many problems as are looked for; no more are looked for then."""
+        """Whether the limit of problems is reached; then the search stops."""
         return len(self.problems) >= MOST_LOOKED_AT
 
     def source(self, path: Path, of_what: str, content: bytes | None = None) -> Source | None:
-        """Read and parse a file, or its ``content``; ``of_what`` says what it should hold."""
+        """Read and parse a file, or its ``content``; ``of_what`` describes the expected content."""
         text = self._text(path, content)
         if text is None or self.full:
             return None
@@ -123,7 +123,7 @@ class Reading:
             self.problems += faults.unquoted() or [nothing]
             return None
         if _is_configuration(value):
-            # Manifests behind it are reported as manifests.
+            # Manifests after it are reported as manifests.
             second = [fault for _, fault in faults if fault.message == SECOND]
             manifests = self._manifests(file, text) if second else []
             self.problems += [fault for _, fault in faults if not manifests or fault not in second]
@@ -140,7 +140,7 @@ class Reading:
         return None if sentence or value is None else Source(path, text, value)
 
     def _manifests(self, file: str, text: bytes) -> list[Problem]:
-        """Say, without quoting more, what manifests a file holds; one sentence for each kind."""
+        """Return one sentence for each kind of manifest in a file, without quoting more."""
         repeated: dict[int, Problem] = {}
 
         def report(_: Location, line: int, message: str) -> None:
@@ -204,7 +204,7 @@ def _unreadable(error: OSError) -> str:
 
 
 def digest(content: bytes) -> str:
-    """Return a hash, which differs where contents differ."""
+    """Return a hash that differs for different contents."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
@@ -254,14 +254,14 @@ def kind_of(value: Mapping[str, Value]) -> str:
     kind, spec = value.get("kind"), value.get("spec")
     if isinstance(value.get("apiVersion"), str) and isinstance(kind, str):
         return kind if _KIND.fullmatch(kind) else ""
-    # Those who copy a manifest leave out the first lines at times.
+    # Copied manifests sometimes lack the first lines.
     if isinstance(child(spec, "scaleTargetRef"), dict) and "scaleTargetRef" not in value:
         return SCALED_OBJECT if child(spec, "triggers") is not None else HPA
     return ""
 
 
 def within(value: Value, location: Location = ()) -> Iterator[tuple[Location, Value]]:
-    """Yield the objects of a document: of a List its items, else itself."""
+    """Yield the objects of a document: the items of a List, else the document."""
     items = value.get("items") if isinstance(value, dict) else None
     if isinstance(value, dict) and isinstance(items, list) and kind_of(value).endswith("List"):
         for index, item in enumerate(items):
@@ -271,7 +271,7 @@ def within(value: Value, location: Location = ()) -> Iterator[tuple[Location, Va
 
 
 def described(value: Value, location: Location) -> tuple[Location, str] | None:
-    """Describe manifests and what converts them; None for other documents.
+    """Describe manifests and how to convert them; None for other documents.
 
     ``location`` is the place of the value among the targets, empty for a file.
     """

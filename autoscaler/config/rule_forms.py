@@ -1,7 +1,7 @@
-"""What rules between fields are made of: conditions, which are JSON Schema, and their sentences.
+"""The parts of rules between fields: conditions, which are JSON Schema, and their sentences.
 
-Rules read the plain document, not the models, so that they are reported in one go with mistakes of
-shape: where a field has the wrong shape, a rule about it is silent.
+Rules read the plain document, not the models, so that they are reported together with errors of
+form: a rule ignores a field with a wrong form.
 """
 
 import functools
@@ -35,29 +35,29 @@ class Context(NamedTuple):
     pod_namespace: str | None = None
     """Of the pod that we run in; None outside a pod."""
     queries: Mapping[str, object] | None = None
-    """`queries` of all files; None where they are not looked up."""
+    """`queries` of all files; None if they are not looked up."""
     resources: Mapping[str, AbstractSet[str]] | None = None
-    """By Prometheus server the resources with a query there; None where none are looked up."""
+    """By Prometheus server: the resources with a query there; None if they are not looked up."""
     clusters: Mapping[str, str | None] | None = None
-    """The names of `clusters`, each with its default server; None where they are not looked up."""
+    """The names of `clusters`, each with its default server; None if they are not looked up."""
     target: Mapping[str, object] = {}
-    """The target that the mapping is in, if it is in one."""
+    """The target that contains the mapping, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row of the table, for the mappings that are validated against one model."""
+    """A rule for the mappings that are validated against one model."""
 
     at: str
-    """The key that the finding is at; empty for the mapping itself."""
+    """The key of the finding; empty for the mapping itself."""
     broken: Callable[[Fields, Context], object]
-    """Returns what the sentence shows for ``{}``, two as a tuple; falsy where all is well."""
+    """Returns the value for ``{}`` of the sentence, two as a tuple; falsy without a fault."""
     sentence: str
-    """With two braces for each that is shown."""
+    """The sentence, with ``{}`` for each value."""
     schema: Schema = field(default_factory=dict)
-    """The same for the mapping as JSON Schema, as far as that can say it."""
+    """The rule as JSON Schema of the mapping, as far as possible."""
     fixed_by: Sequence[str] = ()
-    """Paths in the mapping any that would fix the fault."""
+    """Paths in the mapping; any of them would fix the fault."""
     shown: bool = False
     """Whether the finding shows the value at the place."""
 
@@ -66,7 +66,7 @@ _TYPES: dict[str, type] = {"array": list, "null": NoneType, "object": Mapping}
 
 
 def accepts(schema: Any, value: Any) -> bool:
-    """Return whether a value fits a schema, of the keywords that the rules are written in.
+    """Return whether a value satisfies a schema with the keywords of the rules.
 
     A type precedes the other keywords, which apply to values of this type.
     """
@@ -101,56 +101,56 @@ _KEYWORDS: Mapping[str, Callable[[Any, Any], bool]] = {
 def stated(
     at: str, schema: Schema, sentence: str, *, fixed_by: Sequence[str] = (), shown: bool = False
 ) -> Rule:
-    """Return a rule that its schema states in full."""
+    """Return a rule that its schema expresses completely."""
     return Rule(
         at, lambda fields, _: not accepts(schema, fields), sentence, schema, fixed_by, shown
     )
 
 
 def with_key(key: str, value: Schema) -> Schema:
-    """State that a mapping has a key, and what fits its value."""
+    """Return the schema of a mapping with a key, and a schema for its value."""
     return {"required": [key], "properties": {key: value}}
 
 
 def has(key: str) -> Schema:
-    """State that a key has a value."""
+    """Return the schema of a key with a value."""
     return with_key(key, {"not": {"type": "null"}})
 
 
 def where(key: str, *values: JsonValue) -> Schema:
-    """State that a key has one of some values."""
+    """Return the schema of a key with one of some values."""
     return with_key(key, {"enum": [*values]})
 
 
 def implies(condition: Schema, then: Schema) -> Schema:
-    """State what holds where a condition does."""
+    """Return the schema of an implication."""
     return {"if": condition, "then": then}
 
 
 def properties(**schemas: JsonValue) -> Schema:
-    """State what fits the values of keys that are there."""
+    """Return the schemas of the values of keys that are present."""
     return {"properties": schemas}
 
 
 def not_both(key: str, other: str) -> Schema:
-    """State that one of two keys has no value."""
+    """Return the schema in which one of two keys has no value."""
     return {"not": {"allOf": [has(key), has(other)]}}
 
 
 def null(key: str) -> Schema:
-    """State that a key has no value."""
+    """Return the schema of a key without a value."""
     return {"properties": {key: {"type": "null"}}}
 
 
-# A type that is misspelt is reported as such; it may have been meant for another one.
+# A misspelt type is reported as such, and may have been meant for another one.
 _METRIC_OF_PODS: Schema = {"type": "object", **where("type", *PER_POD)}
 _METRICS_OF_PODS: Schema = {"type": ["array", "null"], "items": _METRIC_OF_PODS}
 WITHOUT_PODS: Schema = {"not": properties(metrics=_METRICS_OF_PODS)}
-"""That a target has a metric that can be read without pods."""
+"""The schema of a target with a metric that can be read without pods."""
 
 
 def integer(fields: Fields, key: str, default: int | None = None) -> int | None:
-    """Return a whole number, the default where it is absent; None for anything else."""
+    """Return a whole number, the default if it is absent; None for anything else."""
     value = fields.get(key)
     if value is None:
         return default
@@ -163,18 +163,18 @@ def given(fields: Fields, *keys: str) -> bool:
 
 
 def needs(key: str, other: str) -> Rule:
-    """Return the rule that a key goes with another one."""
+    """Return the rule that a key requires another one."""
     sentence = f"needs {other} too (the same file, if it has both)"
     return stated(key, implies(has(key), has(other)), sentence)
 
 
 def any_of(keys: Sequence[str], sentence: str) -> Rule:
-    """Return the rule that one of some keys is there."""
+    """Return the rule that at least one of some keys is present."""
     return stated("", {"anyOf": [has(key) for key in keys]}, sentence, fixed_by=keys)
 
 
 def only_one_of(keys: Sequence[str], sentence: str) -> Rule:
-    """Return the rule that at most one of some keys is there."""
+    """Return the rule that at most one of some keys is present."""
 
     def several(fields: Fields, _: Context) -> str | None:
         found = [key for key in keys if given(fields, key)]
@@ -185,7 +185,7 @@ def only_one_of(keys: Sequence[str], sentence: str) -> Rule:
 
 
 def repeated_name(around: Fields, key: str) -> object:
-    """Return the first `name` that two entries of a list have."""
+    """Return the first `name` of two entries in a list."""
     names = [child(entry, "name") for _, entry in entries(around, key)]
     return next((name for name in names if isinstance(name, str) and names.count(name) > 1), None)
 
@@ -199,7 +199,7 @@ def unknown_name(source: Fields, names: Collection[str] | None) -> str | None:
 
 
 def clusters_named(target: Fields) -> list[str]:
-    """Return the names of clusters that a target names, of those that are texts."""
+    """Return the cluster names of a target that are texts."""
     names = (target.get("cluster"), *(name for _, name in entries(target, "clusters")))
     return [name for name in names if isinstance(name, str) and name.strip()]
 
@@ -214,7 +214,7 @@ def _unknown_server(key: str, fields: Fields, context: Context) -> str | None:
 
 
 def is_zero(query: object) -> bool:
-    """Return whether a query says that an answer without series is 0."""
+    """Return whether a query takes an answer without series as 0."""
     return child(query, "empty") == "zero"
 
 

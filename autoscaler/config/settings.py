@@ -41,7 +41,7 @@ from autoscaler.core.target import Target
 LISTEN = Address("127.0.0.1", 9191)
 STATE_DIRECTORY = "/var/lib/autoscaler"
 DEFAULT_SERVER = "default"
-"""What queries call the server at the top of `prometheus`; in the core its name is empty."""
+"""The name in queries of the server at the top of `prometheus`; empty in the core."""
 _FLAGS = Flags()
 _BREAKER = Breaker()
 
@@ -75,29 +75,29 @@ RecordAge = Annotated[
 
 
 class NamedServer(PrometheusSettings):
-    """A server that queries name, and what is asked of it for resources."""
+    """A server with a name, and its queries for resources."""
 
     resource_queries: OrDefault[dict[Text, QuerySource]] = Field(default_factory=dict)
-    """PromQL by resource for metrics that ask this server; replaces what the document's
-    `resourceQueries` says."""
+    """PromQL by resource for metrics that ask this server; replaces the document's
+    `resourceQueries`."""
 
 
 class PrometheusServers(PrometheusSettings):
-    """Where the metrics come from: the server that is asked by default, and others by name."""
+    """The Prometheus servers: the default one, and others by name."""
 
     servers: OrDefault[dict[ServerName, NamedServer]] = Field(default_factory=dict)
-    """Further servers by the name that queries and targets call them by."""
+    """Further servers by their names in queries and targets."""
 
 
 class KubernetesSettings(Model):
-    """The cluster: by default the one of the daemon's pod, or of the environment's kubeconfig."""
+    """The cluster: by default the daemon pod's own, or the environment's kubeconfig's."""
 
     kubeconfig: FilePath | None = None
     """A kubeconfig file. Default: in-cluster, else the environment's."""
     context: Text | None = None
     """A context of the kubeconfig. Default: its current one."""
     max_writes_per_second: OrDefault[PositiveCount] = 100
-    """The most scales written in a second, after a burst of ten times as many; the most urgent
+    """The most scales written per second, after a burst of ten times as many; the most urgent
     first."""
 
 
@@ -105,20 +105,19 @@ class ClusterSettings(KubernetesSettings):
     """One of several clusters."""
 
     name: DnsLabel
-    """What targets call it by."""
+    """Its name in targets."""
     kubeconfig: FilePath | None = None
     """A kubeconfig file. Default: the environment's."""
     in_cluster: OrDefault[bool] = False
     """Whether it is the cluster of the daemon's pod."""
     allow_exec: OrDefault[bool] = False
     """Whether its kubeconfig may run programs (exec, auth-provider) and name files outside of its
-    folder: whoever writes it can then do what the daemon's user can."""
+    folder: its author can then do whatever the daemon's user can."""
     series_labels: OrDefault[dict[LabelName, Text]] = Field(default_factory=dict)
-    """The labels that distinguish its series from the series of others in a Prometheus that has
-    several. Default: none are needed."""
+    """The labels that identify its series in a Prometheus with several clusters. Default: none."""
     prometheus: Text | None = None
-    """A key of `prometheus.servers`, or default: the server of its targets where these name no
-    server. Default: default."""
+    """A key of `prometheus.servers`, or default: the server of targets without their own. Default:
+    default."""
 
 
 class LeaderElection(Model):
@@ -132,37 +131,37 @@ class LeaderElection(Model):
     name: OrDefault[DnsSubdomain] = "autoscaler"
     """The name of the Lease."""
     identity: Text | None = None
-    """What the Lease calls this process, before a random part that tells it from others of the
-    name. Default: the host's name."""
+    """The identity in the Lease, before a random part that makes it unique. Default: the host's
+    name."""
     lease_duration: OrDefault[LeaseDuration] = seconds(15.0)
     """How long the others wait after the last renewal that they saw, 1s to 1h."""
     renew_deadline: OrDefault[LongerThanZero] = seconds(10.0)
-    """A leader that could not renew for so long stops writing; shorter than leaseDuration."""
+    """A leader that could not renew for this time stops writing; shorter than leaseDuration."""
     retry_period: OrDefault[LongerThanZero] = seconds(2.0)
-    """The time from one try to the next; 1.2 times it is shorter than renewDeadline."""
+    """The time between two tries; 1.2 times it is shorter than renewDeadline."""
     external_url: ExternalUrl | None = None
-    """Where others reach the pages of this process, to link to them; `{hostname}` is the name of
-    the host. Default: they do not link."""
+    """The URL of this process' pages, for links of others; `{hostname}` is the name of the host.
+    Default: no links."""
 
 
 class ScaleDownBreaker(Model):
-    """Holds all scale-downs while too many targets of one Prometheus server would go down."""
+    """Stops all scale-downs while too many targets of one Prometheus server ask for one."""
 
     share: OrDefault[Share] = Field(
         default=_BREAKER.share, json_schema_extra={"default": f"{_BREAKER.share}%"}
     )
-    """More than this share of the targets that read from one server trips it."""
+    """It trips at more than this share of the targets that read from one server."""
     min_targets: OrDefault[PositiveCount] = _BREAKER.min_targets
-    """It watches the servers that at least this number of targets read from."""
+    """It watches servers with at least this number of targets."""
     hold: OrDefault[HoldTime] = seconds(_BREAKER.hold)
-    """How long nothing scales down, 1m to 12h; scale-ups continue."""
+    """How long it holds scale-downs, 1m to 12h; scale-ups continue."""
 
 
 class Record(Model):
-    """What is kept of all decisions, in the state directory; the oldest go first."""
+    """The limits of the record of decisions in the state directory; the oldest go first."""
 
     max_size: OrDefault[ByteSize] = Field(default=2**30, json_schema_extra={"default": "1Gi"})
-    """How large its file may become, 16Mi or more."""
+    """The largest size of its file, 16Mi or more."""
     max_age: OrDefault[RecordAge] = seconds(14 * 86400.0)
     """How long decisions are kept, 1h to 3650d."""
 
@@ -171,76 +170,77 @@ REQUIRED = "RequireAndVerifyClientCert"
 
 
 class WebTls(Model):
-    """The certificate of our server, and what it asks of its clients."""
+    """The server certificate, and the requirements for client certificates."""
 
     cert_file: FilePath
-    """Our certificate with its intermediates, PEM; read again when it changes."""
+    """The server certificate with its intermediates, PEM; read again when it changes."""
     key_file: FilePath
     """Its key, PEM; read again when it changes."""
     client_auth_type: OrDefault[
         Literal["NoClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert"]
     ] = "NoClientCert"
-    """Whether clients show a certificate."""
+    """Whether clients must show a certificate."""
     client_ca_file: FilePath | None = Field(default=None, alias="clientCAFile")
-    """The authorities that vouch for clients, PEM; read again when it changes."""
+    """The CAs of client certificates, PEM; read again when it changes."""
     min_version: OrDefault[Literal["TLS12", "TLS13"]] = "TLS12"
-    """The oldest version of TLS that is spoken."""
+    """The oldest accepted version of TLS."""
 
 
 class WebAuth(Model):
-    """How clients sign in; each way that is set is enough."""
+    """The authentication of clients; any configured method is sufficient."""
 
     bearer_token_file: FilePath | None = None
-    """The file that holds a token; read again when it changes."""
+    """The file with a token; read again when it changes."""
     basic_auth_users_file: FilePath | None = None
     """A YAML file of users, each with the bcrypt hash of the password; read again when it
     changes."""
 
 
 class WebSettings(Model):
-    """Where the pages and the API are, and who may read them."""
+    """The address of the pages and the API, and the access to them."""
 
     listen: Listen | None = None
-    """Where the pages and the API are; metrics and probes stay at the document's `listen`. Default:
-    there as well."""
+    """The address of the pages and the API; metrics and probes stay at the document's `listen`.
+    Default: `listen`."""
     tls: WebTls | None = None
-    """Serves https. Default: http."""
+    """Enables https. Default: http."""
     auth: WebAuth | None = None
-    """How clients sign in. Default: only this machine may read."""
+    """The authentication of clients. Default: only this machine may read."""
 
     @property
     def needs_certificate(self) -> bool:
-        """Whether each client has to show a certificate."""
+        """Whether every client must show a certificate."""
         return self.tls is not None and self.tls.client_auth_type == REQUIRED
 
 
 class Settings(Model):
-    """All of a configuration but its queries and targets."""
+    """All settings of a configuration, without queries and targets."""
 
     prometheus: PrometheusServers
-    """Where the metrics come from."""
+    """The Prometheus servers."""
     kubernetes: OrDefault[KubernetesSettings] = Field(default_factory=KubernetesSettings)
-    """Which cluster the targets are in."""
+    """The cluster of the targets."""
     clusters: Annotated[Items[ClusterSettings], Field(min_length=1)] | None = None
-    """The clusters that the targets are in, where there are several, in place of `kubernetes`."""
+    """The clusters of the targets, if there are several, in place of `kubernetes`."""
     sync_period: OrDefault[SyncPeriod] = seconds(15.0)
     """The time from one decision to the next, 1s to 1h."""
     tolerance: OrDefault[Tolerance] = _FLAGS.tolerance
-    """How far from 1 the ratio of metric to target may be without a change."""
+    """How much the ratio of metric to target may differ from 1 without a change."""
     downscale_stabilization: OrDefault[Duration] = seconds(_FLAGS.downscale_stabilization)
-    """The time over which the highest recommendation counts before scaling down."""
+    """The stabilization window of scale-down: the highest recommendation in it counts."""
     cpu_initialization_period: OrDefault[Duration] = seconds(_FLAGS.cpu_initialization_period)
-    """The time after a pod's start in which its CPU samples are taken with care."""
+    """The time after a pod's start in which its CPU samples count only if they are complete and it
+    is ready."""
     initial_readiness_delay: OrDefault[Duration] = seconds(_FLAGS.initial_readiness_delay)
-    """A pod that went unready within this time of its start was never ready."""
+    """A pod that became unready within this time of its start counts as never ready."""
     state_directory: FolderPath | None = Path(STATE_DIRECTORY)
-    """The folder that keeps histories over a restart; null keeps nothing."""
+    """The folder that stores histories over a restart; null stores nothing."""
     record: Record | None = Field(default_factory=Record)
-    """How much is kept of all decisions; null records nothing."""
+    """The limits of the record of decisions; null records nothing."""
     listen: Listen | None = Field(default=LISTEN, json_schema_extra={"default": str(LISTEN)})
-    """Where metrics and health are served, as HOST:PORT or :PORT; null listens nowhere."""
+    """The address of metrics and health, as HOST:PORT or :PORT; null disables it."""
     web: OrDefault[WebSettings] = Field(default_factory=WebSettings)
-    """Where the pages and the API are, and who may read them."""
+    """The address of the pages and the API, and the access to them."""
     events: OrDefault[bool] = True
     """Whether Kubernetes Events report the decisions on a workload."""
     per_target_metrics: OrDefault[bool] = True
@@ -248,15 +248,15 @@ class Settings(Model):
     leader_election: OrDefault[LeaderElection] = Field(default_factory=LeaderElection)
     """Which of several daemons writes."""
     shards: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Among how many daemons the targets are divided, by cluster or else by namespace, 1 to 1000.
-    Default: they are not."""
+    """The number of daemons that share the targets, by cluster or else by namespace, 1 to 1000.
+    Default: no sharing."""
 
     scale_down_breaker: ScaleDownBreaker | None = None
-    """What keeps bad data from taking a fleet down. Default: off."""
+    """Protects a fleet from bad data. Default: off."""
 
     @property
     def web_listen(self) -> Address | None:
-        """Where the pages and the API are; None where nothing is."""
+        """The address of the pages and the API; None without one."""
         return self.web.listen or self.listen
 
     @property
@@ -280,7 +280,7 @@ class Settings(Model):
 
     @property
     def first_cluster(self) -> str:
-        """The cluster of what is kept from before there were `clusters`; empty without any."""
+        """The cluster of data from before there were `clusters`; empty without any."""
         return "" if self.clusters is None else self.clusters[0].name
 
     @property
@@ -293,18 +293,18 @@ class MainFile(Settings):
     """The configuration of autoscaler."""
 
     include: Annotated[Items[Text], Field(min_length=1)] | None = None
-    """Further files of `queries` and `targets`, by name or by pattern such as targets.d/*.yaml."""
+    """Further files with `queries` and `targets`, by name or pattern such as targets.d/*.yaml."""
     queries: OrDefault[dict[Text, QuerySource]] = Field(default_factory=dict)
-    """PromQL by name; each is asked once per sync."""
+    """PromQL by name; each query is sent once per sync."""
     resource_queries: OrDefault[dict[Text, QuerySource]] = Field(default_factory=dict)
-    """PromQL by resource: replaces the built-in of cpu or memory, or adds one."""
+    """PromQL by resource: replaces the built-in query of cpu or memory, or adds one."""
     targets: OrDefault[Items[TargetModel]] = Field(default_factory=tuple)
     """The workloads to scale."""
     undecided: Undecided
 
 
 class IncludedFile(Model):
-    """A file that the configuration of autoscaler includes."""
+    """An included file of a configuration."""
 
     queries: OrDefault[dict[Text, QuerySource]] = Field(default_factory=dict)
     """PromQL by name, for the targets of all files."""
@@ -322,30 +322,30 @@ INCLUDED_KEYS = frozenset(fields_by_key(IncludedFile))
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The files that a configuration was read from, be it valid or refused.  Paths are absolute."""
+    """The files of a configuration, valid or refused. Paths are absolute."""
 
     digests: Mapping[Path, str | None]
-    """Of each file's content, the main file first; None for what could not be read."""
+    """By file, the main file first: a hash of the content; None if it could not be read."""
     include: tuple[Path, ...] = ()
     """The names and patterns of `include`, which may match other files later."""
     unusable: tuple[Path, ...] = ()
-    """Among the files: what the configuration names, as for a secret, and was refused for."""
+    """The files among them that caused a refusal, such as a missing secret."""
 
 
 class Config(Settings):
-    """A configuration, valid: its settings, and the targets of all files with their queries."""
+    """A valid configuration: its settings, and the targets of all files with their queries."""
 
     path: Path
-    """Of the main file, as it was given."""
+    """The path of the main file, as it was given."""
     sources: Sources
     targets: tuple[Target, ...]
     """In the order of the files; each workload once."""
     shard: Shard | None = None
-    """The shard that this process has; the targets and connections are its own."""
+    """The shard of this process; the targets and connections are its own."""
 
     @property
     def connections(self) -> Mapping[str, KubernetesSettings]:
-        """The connections to the clusters that it serves, by `core.target.Target.cluster`."""
+        """The connections to its clusters, by `core.target.Target.cluster`."""
         if self.clusters is None:
             return {"": self.kubernetes}
         served = (
@@ -357,11 +357,11 @@ class Config(Settings):
 
     @property
     def lease_shard(self) -> Shard | None:
-        """The shard that the Lease is of; each of several clusters has one for all."""
+        """The shard of the Lease; each of several clusters has one Lease for all shards."""
         return self.shard if self.clusters is None else None
 
     def of_shard(self, number: int) -> "Config":
-        """Return what a process with a number serves of it; more than shards stand by."""
+        """Return the part of a process with a number; numbers above the shards are standbys."""
         if self.shards is None:
             return self
         template = self.leader_election.external_url
@@ -371,11 +371,11 @@ class Config(Settings):
         return self.model_copy(update={"targets": targets, "shard": shard})
 
     def other_shard(self, name: str) -> tuple[int, str | None] | None:
-        """Return the shard that has what this process does not serve, and where its pages are."""
+        """Return the shard that serves a key if this process does not, and the URL of its pages."""
         return None if self.shard is None else self.shard.other(name)
 
     def in_shadow(self) -> "Config":
-        """Return it with every target in shadow, and without a Lease: there is nothing to lead."""
+        """Return it with every target in shadow and without a Lease, since it never writes."""
         targets = [
             replace(target, extensions=replace(target.extensions, mode=Mode.SHADOW))
             for target in self.targets

@@ -27,20 +27,20 @@ from autoscaler.config.settings import (
 )
 
 SIGN_IN = ("bearerTokenFile", "basicAuth", "oauth2", "sigv4", "googleIam", "azuread")
-"""The ways to sign in to a Prometheus; a connection has one."""
+"""The ways to sign in to a Prometheus; a connection has at most one."""
 _AUTHORIZATION = "^[Aa][Uu][Tt][Hh][Oo][Rr][Ii][Zz][Aa][Tt][Ii][Oo][Nn]$"
 _NO_AUTHORIZATION: JsonValue = {"propertyNames": {"not": {"pattern": _AUTHORIZATION}}}
 _EXTRAS = (("sigv4", "botocore"), ("googleIam", "google.auth"), ("azuread", "azure.identity"))
-"""The ways that need an extra, each with a module of it."""
+"""The ways that need an optional dependency, each with its module."""
 _IDENTITIES = ("managedIdentity", "workloadIdentity", "oauth")
 _NO_CERTIFICATE = form.properties(clientAuthType={"enum": [None, "NoClientCert"]})
 _CERTIFICATES = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
 _JITTER = 1.2
-"""By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
+"""The largest random factor of `retryPeriod` (client-go's JitterFactor)."""
 
 
 def _longer(key: str, shorter: str, factor: float, why: str) -> Rule:
-    """Return the rule that one time is longer than ``factor`` times another."""
+    """Return the rule that one duration is longer than ``factor`` times another."""
 
     def late(election: Fields, _: Context) -> tuple[str, str] | None:
         long, short = _seconds(election, key), _seconds(election, shorter)
@@ -53,7 +53,7 @@ def _longer(key: str, shorter: str, factor: float, why: str) -> Rule:
 
 
 def _seconds(election: Fields, key: str) -> float | None:
-    """Return a duration in seconds; None where it has the wrong form, which is reported as such."""
+    """Return a duration in seconds; None for a wrong form, which is reported as such."""
     value, usual = election.get(key), fields_by_key(LeaderElection)[key].default
     try:
         return float(usual) if value is None else durations.seconds_of(value)
@@ -106,7 +106,7 @@ def _is_installed(module: str) -> bool:
 
 
 def _web_fault(top: Fields) -> str | None:
-    """Report the keys of `web` that do not fit the address, which may come from `listen`."""
+    """Return the keys of `web` that do not fit the address, which may come from `listen`."""
     web, listen = top.get("web"), _address(top.get("listen", str(LISTEN)))
     if not isinstance(web, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""The files of a configuration: which there are by `include`, and those that it names."""
+"""The files of a configuration: those that `include` matches, and those that it names."""
 
 import fnmatch
 import functools
@@ -20,7 +20,7 @@ from autoscaler.config.settings import MainFile
 from autoscaler.file_contents import kind_of
 
 MOST_FILES = 10_000
-"""Files that a pattern may stand for, and entries that `include` may have."""
+"""The most files that a pattern may match, and the most entries of `include`."""
 
 _Files: TypeAlias = dict[Path, os.stat_result | None]
 
@@ -31,12 +31,12 @@ class _ManyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """What names and patterns stand for at one moment."""
+    """The result of matching names and patterns at one moment."""
 
     files: _Files
-    """The files, in the order in which they are read; None for a link that leads nowhere."""
+    """The files, in the order of reading; None for a broken link."""
     faults: dict[Path, str]
-    """The patterns that stand for nothing that they could mean, each with a sentence."""
+    """The patterns without a usable match, each with a sentence."""
 
 
 def patterns_of(document: object, folder: Path) -> dict[int, Path]:
@@ -49,13 +49,13 @@ def patterns_of(document: object, folder: Path) -> dict[int, Path]:
 
 
 def included(patterns: Iterable[Path], main: Path) -> Inclusion:
-    """Find the files, in the order of the patterns and sorted within each.
+    """Return the files, in the order of the patterns and sorted within each.
 
-    Each file comes once, whatever names it has, and the main one never.  `*`, `?` and `[...]`
-    match within one name of the path, and no dot at its beginning: editors keep their locks and
-    copies in hidden files, Kubernetes the versions of a mounted ConfigMap.  What a pattern matches
-    must lie in the pattern's folder, links followed: who may make a link there could have any
-    file read.  A file that is named may be a link to anywhere.
+    Each file occurs once, whatever names it has, and the main one never. `*`, `?` and `[...]` match
+    within one name of the path, and no leading dot: editors keep locks and copies in hidden files,
+    Kubernetes the versions of a mounted ConfigMap. A pattern's matches must be in the pattern's
+    folder, links resolved: otherwise whoever may create a link there could have any file read. A
+    file that is named may be a link to anywhere.
     """
     inclusion = Inclusion({}, {})
     known = {_identity(main, stat_of(main))}
@@ -77,14 +77,14 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
 
 
 def folder_of(pattern: Path) -> Path | None:
-    """Return the folder that a pattern begins with; None for a plain name."""
+    """Return the folder at the start of a pattern; None for a plain name."""
     parts = pattern.parts
     first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), None)
     return None if first is None else Path(*parts[:first])
 
 
 def stat_of(file: Path) -> os.stat_result | None:
-    """Look at a file, links followed; None where nothing can be seen."""
+    """Return the stat of a file, links followed; None if it is not visible."""
     try:
         return file.stat()
     except (OSError, ValueError):
@@ -100,14 +100,14 @@ def _is_folder(status: os.stat_result | None) -> bool:
 
 
 def _matches(pattern: Path) -> _Files:
-    """Return all of a matching name.  Raises OSError of a folder's listing, and _ManyError."""
+    """Return all matches of a name. Raises OSError of a folder's listing, and _ManyError."""
     matches = [Path(pattern.anchor)]
     literal = True
     for part in pattern.parts[1 if pattern.anchor else 0 :]:
         if not glob.has_magic(part):
             matches = [folder / part for folder in matches]
             continue
-        # The folder that the pattern begins with must be there; of its matches some are files.
+        # The folder at the start of the pattern must exist; some of its matches are files.
         folders = matches if literal else [path for path in matches if _is_folder(stat_of(path))]
         matches = [folder / name for folder in folders for name in _names(folder, part)]
         literal = False
@@ -176,7 +176,7 @@ def _fault(error: OSError | ValueError) -> str:
 
 
 class NamedFile(NamedTuple):
-    """A file that the main one names, as for a secret, and that cannot be used."""
+    """A file that the main one names, such as a secret, and that cannot be used."""
 
     location: Location
     path: Path
@@ -184,7 +184,7 @@ class NamedFile(NamedTuple):
 
 
 def unusable_files(document: object, folder: Path) -> Iterator[NamedFile]:
-    """Find the files that a document names and that cannot be used, as they may be later."""
+    """Return the files that a document names and that cannot be used now."""
     for keys, name in named_files(document, MainFile):
         if isinstance(name, str) and name.strip():
             path = absolute(name, folder)
@@ -211,7 +211,7 @@ def named_files(
 
 @functools.cache
 def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[InnerModel, ...]]:
-    """Return a model's keys to FilePaths, also by name, and those to models that have some."""
+    """Return a model's keys of FilePaths, also by name, and keys to models that have some."""
     own = [
         key
         for key, field in fields_by_key(model).items()
@@ -222,7 +222,7 @@ def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[Inner
 
 
 def _unusable(name: str, path: Path) -> str | None:
-    # A secret that was written where its file's name belongs must not reach the error text.
+    # The error text must not contain a secret that was written in place of its file's name.
     shown = str(path) if _reads_as_path(name, path) else f"of that name in {path.parent}"
     try:
         mode = path.stat().st_mode

@@ -1,4 +1,4 @@
-"""A target as a user writes it: autoscaling/v2's spec field for field, its queries, and more."""
+"""A target in the configuration: autoscaling/v2's spec field for field, its queries, and more."""
 
 import functools
 import re
@@ -46,7 +46,7 @@ _MATCHER = re.compile(r"[^=!~\"']+(=|!=|=~|!~)[\"'`]")
 
 
 class SeriesLabelsModel(Model):
-    """The names of the labels that say which object a series is about."""
+    """The names of the labels that identify the object of a series."""
 
     core: ClassVar = SeriesLabels
 
@@ -59,16 +59,16 @@ class SeriesLabelsModel(Model):
 
 
 class SharedQueryModel(Model):
-    """Which server is asked, and how its answer is read."""
+    """The server of a query, and how its answer is read."""
 
     server: Text | None = None
     """A key of `prometheus.servers`, or default. Default: the target's server."""
     max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age)
     """Older samples do not count."""
     nan: OrDefault[Literal["fail", "zero"]] = "fail"
-    """What NaN is, such as of 0/0: missing data (fail), or 0."""
+    """The meaning of NaN, such as of 0/0: missing data (fail), or 0."""
     partial: OrDefault[Literal["hold", "use"]] = "hold"
-    """Whether a reading that may be incomplete may scale down: no (hold), or as any (use)."""
+    """Whether a reading that may be incomplete may scale down: no (hold) or yes (use)."""
 
 
 class BoundQueryModel(SharedQueryModel):
@@ -77,7 +77,7 @@ class BoundQueryModel(SharedQueryModel):
     query: PromQL
     """The PromQL; targets with equal PromQL of one server share a request."""
     empty: OrDefault[Literal["fail", "zero"]] = "fail"
-    """What an answer without series is: missing data (fail), or a value of 0."""
+    """The meaning of an answer without series: missing data (fail), or a value of 0."""
 
 
 class QueryModel(BoundQueryModel):
@@ -87,7 +87,7 @@ class QueryModel(BoundQueryModel):
     """The time that a sample averages over, usually the range of rate(). Default: 60s; the
     built-in's for an override in `resourceQueries`."""
     labels: SeriesLabelsModel | None = None
-    """The names of the labels, where they are not the usual ones."""
+    """The names of the labels, if they differ from the usual ones."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _PromqlShorthand:
 
 
 def _refuse_unquoted_selector(value: dict[object, object]) -> None:
-    """Refuse what YAML makes of PromQL that begins with ``{``: keys such as ``job="a"``."""
+    """Refuse PromQL that begins with ``{`` and that YAML has parsed: keys such as ``job="a"``."""
     matchers = [key for key in value if isinstance(key, str) and _MATCHER.match(key)]
     if matchers and len(matchers) == len(value) and not any(value.values()):
         meant = one_line("'{" + ", ".join(matchers).replace("'", "''") + "}'", 200)
@@ -153,44 +153,45 @@ class LabelSelectorRequirement(Model):
 
 
 class LabelSelector(Model):
-    """Which of the query's series count; all conditions must hold."""
+    """Selects the query's series that count; all conditions must hold."""
 
     core: ClassVar = spec.LabelSelector
     in_core: ClassVar = {"match_labels": lambda labels: tuple(labels.items())}
 
     match_labels: OrDefault[dict[str, str]] = Field(default_factory=dict)
-    """Labels and the values that they must have."""
+    """Labels and their required values."""
     match_expressions: OrDefault[Items[LabelSelectorRequirement]] = Field(default_factory=tuple)
     """Further conditions: In, NotIn, Exists, DoesNotExist."""
 
 
 class MetricIdentifier(Model):
-    """Which query gives the metric, and which of its series count."""
+    """The query of the metric, and which of its series count."""
 
     core: ClassVar = spec.MetricIdentifier
 
     name: Segment
-    """A key of `queries`; free where the metric has its own `query`."""
+    """A key of `queries`; any name if the metric has its own `query`."""
     selector: LabelSelector | None = None
-    """Which of the query's series count; absent means all."""
+    """Selects the query's series that count; absent means all."""
     query: QuerySource | None = None
     """The metric's own PromQL, instead of one of `queries`."""
 
 
 class MetricTarget(Model):
-    """The value to hold the metric at."""
+    """The target value of a metric."""
 
     core: ClassVar = spec.MetricTarget
     in_core: ClassVar = dict.fromkeys(("value", "average_value"), quantities.parse_milli)
 
     type: Literal["Utilization", "Value", "AverageValue"]
-    """What the number is: Utilization (percent of the request), AverageValue (per pod) or Value."""
+    """The type of the number: Utilization (percent of the request), AverageValue (per pod) or
+    Value."""
     value: TargetQuantity | None = None
-    """The metric itself should be this, whatever the replicas."""
+    """The target of the metric's total, regardless of the replicas."""
     average_value: TargetQuantity | None = None
-    """The metric divided by the pods should be this."""
+    """The target of the metric divided by the number of pods."""
     average_utilization: PositiveCount | None = None
-    """Usage in percent of what the pods request."""
+    """The target usage in percent of the pods' requests."""
 
 
 class ResourceMetricSource(Model):
@@ -223,9 +224,9 @@ class PodsMetricSource(Model):
     core: ClassVar = spec.PodsMetric
 
     metric: MetricIdentifier
-    """Which query, and which of its series."""
+    """The query, and which of its series count."""
     target: MetricTarget
-    """averageValue: what each pod should have."""
+    """averageValue: the target of each pod."""
 
 
 class ObjectMetricSource(Model):
@@ -236,7 +237,7 @@ class ObjectMetricSource(Model):
     described_object: CrossVersionObjectReference
     """The object that the metric is about."""
     metric: MetricIdentifier
-    """Which query, and which of its series."""
+    """The query, and which of its series count."""
     target: MetricTarget
     """value or averageValue."""
 
@@ -247,7 +248,7 @@ class ExternalMetricSource(Model):
     core: ClassVar = spec.ExternalMetric
 
     metric: MetricIdentifier
-    """Which query, and which of its series."""
+    """The query, and which of its series count."""
     target: MetricTarget
     """value, or averageValue per pod."""
 
@@ -256,7 +257,7 @@ class MetricSpec(Model):
     """One metric: its type, and the one source that belongs to the type."""
 
     type: Literal["ContainerResource", "External", "Object", "Pods", "Resource"]
-    """Which source below describes the metric."""
+    """The key of the source below that describes the metric."""
     resource: ResourceMetricSource | None = None
     """type Resource: cpu or memory of whole pods."""
     container_resource: ContainerResourceMetricSource | None = None
@@ -274,7 +275,7 @@ class MetricSpec(Model):
     def source(
         self,
     ) -> ResourceMetricSource | PodsMetricSource | ObjectMetricSource | ExternalMetricSource:
-        """The source of the type; raises ValueError where the rules would have found it missing."""
+        """The source of the type; raises ValueError if the rules failed to report it missing."""
         source = (
             self.resource or self.container_resource or self.pods or self.object or self.external
         )
@@ -289,7 +290,7 @@ class HPAScalingPolicy(Model):
     core: ClassVar = spec.ScalingPolicy
 
     type: Literal["Pods", "Percent"]
-    """What `value` counts."""
+    """The unit of `value`."""
     value: PositiveCount
     """Pods or percent; percent may exceed 100."""
     period_seconds: int = Field(ge=1, le=1800)
@@ -316,7 +317,7 @@ _POLICIES = "Rate limits. Default: up 4 pods or 100 percent in 15 s, down 100 pe
 
 
 class HPAScalingRules(Model):
-    """How fast, and how readily, one direction goes."""
+    """The rate limits and the sensitivity of one direction."""
 
     core: ClassVar = spec.ScalingRules
     in_core: ClassVar = {
@@ -329,11 +330,11 @@ class HPAScalingRules(Model):
     direction."""
     policies: OrDefault[Policies] = Field(default_factory=_policies_down, description=_POLICIES)
     tolerance: ToleranceQuantity | None = None
-    """How far from 1 the ratio may be without a change. Default: `tolerance`."""
+    """How much the ratio may differ from 1 without a change. Default: `tolerance`."""
 
 
 class HPAScaleUpRules(HPAScalingRules):
-    """How fast, and how readily, a workload is scaled up."""
+    """The rate limits and the sensitivity of scaling up."""
 
     stabilization_window_seconds: OrDefault[WindowSeconds] = Field(default=0, description=_WINDOW)
     policies: OrDefault[Policies] = Field(default_factory=_policies_up, description=_POLICIES)
@@ -345,9 +346,9 @@ class HorizontalPodAutoscalerBehavior(Model):
     core: ClassVar = spec.Behavior
 
     scale_up: OrDefault[HPAScaleUpRules] = Field(default_factory=HPAScaleUpRules)
-    """Rules of scaling up."""
+    """The rules of scaling up."""
     scale_down: OrDefault[HPAScalingRules] = Field(default_factory=HPAScalingRules)
-    """Rules of scaling down."""
+    """The rules of scaling down."""
 
 
 @functools.cache
@@ -377,23 +378,23 @@ class HorizontalPodAutoscalerSpec(Model):
     metrics: OrDefault[Annotated[Items[MetricSpec], AfterValidator(_or_default_metrics)]] = Field(
         default_factory=_default_metrics
     )
-    """What to scale on; the largest proposal wins. Default: cpu at 80 percent of its request."""
+    """The metrics; the largest proposal wins. Default: cpu at 80 percent of its request."""
     behavior: HorizontalPodAutoscalerBehavior | None = None
     """Rate limits, stabilization and tolerance by direction."""
 
 
 class HoldQueryModel(SharedQueryModel):
-    """PromQL, or the name of a query: while it returns a series, nothing goes down.
+    """PromQL, or the name of a query: while it returns a series, nothing scales down.
 
-    Nor does anything while it has no answer that counts.
+    Nothing scales down either while it has no valid answer.
     """
 
     query: PromQL | None = None
     """The PromQL; one of `query` and `name` is required."""
     name: Text | None = None
-    """A key of `queries`, whose PromQL, server and maxAge count."""
+    """A key of `queries`; its PromQL, server and maxAge apply."""
     selector: LabelSelector | None = None
-    """Which series of the answer count. Default: all."""
+    """Selects the series of the answer that count. Default: all."""
 
 
 HoldQuerySource = Annotated[
@@ -402,7 +403,7 @@ HoldQuerySource = Annotated[
 
 
 class IdleModel(Model):
-    """When a target goes to few or no replicas, and how few."""
+    """When a target scales to few or no replicas, and to how many."""
 
     core: ClassVar = Idle
 
@@ -411,18 +412,18 @@ class IdleModel(Model):
     after: OrDefault[Duration] = seconds(_IDLE.after)
     """The time without an active metric after which the target goes idle."""
     initially: OrDefault[Duration] = seconds(_IDLE.initially)
-    """The time in which a new target does not go idle."""
+    """The time after its first sync in which a target does not go idle."""
 
 
 class FallbackModel(Model):
-    """What a metric proposes that failed in many syncs in a row."""
+    """The proposal of a metric that failed in many consecutive syncs."""
 
     core: ClassVar = Fallback
 
     replicas: Count | None = None
     """The count; required unless behavior is currentReplicas."""
     failure_threshold: OrDefault[PositiveCount] = _FALLBACK.failure_threshold
-    """The failed syncs in a row from which the fallback counts."""
+    """The number of consecutive failed syncs after which the fallback applies."""
     behavior: OrDefault[
         Literal["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]
     ] = _FALLBACK.behavior.value
@@ -431,14 +432,14 @@ class FallbackModel(Model):
 
 
 class PausedReplicas(Model):
-    """A count to go to, and to stay at."""
+    """A fixed count."""
 
     replicas: Count
     """The count."""
 
 
 def _paused(value: object, handler: ValidatorFunctionWrapHandler) -> object:
-    """Choose the form by hand, so that an error is reported for one form only."""
+    """Select the form explicitly, so that an error is reported for one form only."""
     if isinstance(value, Mapping):
         return PausedReplicas.model_validate(value)
     if isinstance(value, bool) or value in ("scaleDown", "scaleUp"):
@@ -449,16 +450,16 @@ def _paused(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 Paused: TypeAlias = Annotated[
     bool | Literal["scaleDown", "scaleUp"] | PausedReplicas, WrapValidator(_paused)
 ]
-"""Everything, nothing or one direction; or everything at a count."""
+"""Both directions, none or one; or both at a fixed count."""
 
 
 class UndecidedModel(Model):
-    """What a conversion could not decide about: no file with one is valid."""
+    """A key that a conversion could not decide: a file with one is invalid."""
 
     field: Text
     """The field of the manifest that was converted."""
     type: Text | None = None
-    """The type of its trigger, if it is of one."""
+    """The type of its trigger, if it has one."""
     why: Text
     """The action that fixes it."""
 
@@ -471,20 +472,20 @@ Undecided = Annotated[
         json_schema_extra={"maxItems": 0},
     ),
 ]
-"""The JSON Schema says that there may be nothing."""
+"""In the JSON Schema the key must be absent."""
 
 
 class ScheduleModel(Model):
-    """A window of time, and the bounds that replace the target's while it is open."""
+    """A time window, and the bounds that replace the target's while it is open."""
 
     core: ClassVar = Schedule
 
     name: Text
-    """What the window is called in explanations, such as office."""
+    """The name of the window in explanations, such as office."""
     start: CronExpression
     """When it opens: minute, hour, day, month, day of the week, as 0 8 * * 1-5."""
     end: CronExpression
-    """When it closes: a cron expression as well."""
+    """When it closes: also a cron expression."""
     timezone: OrDefault[TimeZone] = "UTC"
     """The IANA name of the zone of both, such as Europe/Berlin."""
     min_replicas: Count | None = None
@@ -492,17 +493,17 @@ class ScheduleModel(Model):
     max_replicas: PositiveCount | None = None
     """The most replicas while it is open. Default: the target's."""
     gradual: OrDefault[bool] = False
-    """Whether a count outside of the bounds goes there by the policies of `behavior`, and not at
-    once."""
+    """Whether a count outside of the bounds approaches them by the policies of `behavior`, and not
+    at once."""
 
 
 class TargetModel(HorizontalPodAutoscalerSpec):
-    """One workload and how it is scaled: a namespace, a HorizontalPodAutoscalerSpec, and more."""
+    """One workload and its scaling: a namespace, a HorizontalPodAutoscalerSpec, and more."""
 
     cluster: DnsLabel | None = None
-    """The name of one of `clusters`. Default: where there is only one, that."""
+    """The name of one of `clusters`. Default: the only one."""
     clusters: Annotated[Items[DnsLabel], Field(min_length=1)] | None = None
-    """Names of several clusters that have such a workload: one target each, equal but for the
+    """Names of several clusters with such a workload: one target each, equal except for the
     cluster."""
     namespace: DnsLabel
     """The namespace of the workload."""
@@ -511,25 +512,24 @@ class TargetModel(HorizontalPodAutoscalerSpec):
     """The time from one decision on this target to the next, 1s to 1h. Default: the document's
     syncPeriod."""
     server: Text | None = None
-    """A key of `prometheus.servers`, or default: the server of the target's queries
-    that name no server. Default: default."""
+    """A key of `prometheus.servers`, or default: the server of the target's queries without a
+    server. Default: default."""
     mode: OrDefault[Literal["live", "shadow"]] = "live"
-    """live, or shadow: everything is decided and nothing written, next to the HPA that writes."""
+    """live, or shadow: decisions are made and never written, next to the HPA that writes."""
     idle: IdleModel | None = None
-    """To few or no replicas while no metric is active, and back."""
+    """Scales to few or no replicas while no metric is active."""
     fallback: FallbackModel | None = None
-    """What a metric proposes that fails for some time."""
+    """The proposal of a metric that fails for some time."""
     paused: OrDefault[Paused] = False
-    """true, scaleDown, scaleUp or {replicas: N}: nothing is scaled, not down, not up, or to this
-    count."""
+    """true, scaleDown, scaleUp or {replicas: N}: no scaling, none down, none up, or this count."""
     schedules: OrDefault[Items[ScheduleModel]] = Field(default_factory=tuple)
     """Bounds by time, in place of the target's own."""
     min_replicas_query: BoundQuerySource | None = None
-    """PromQL whose one value, rounded up, replaces minReplicas within the bounds."""
+    """PromQL with one value that, rounded up, replaces minReplicas within the bounds."""
     max_replicas_query: BoundQuerySource | None = None
-    """PromQL whose one value, rounded up, replaces maxReplicas within the bounds."""
+    """PromQL with one value that, rounded up, replaces maxReplicas within the bounds."""
     hold_scale_down_query: HoldQuerySource | None = None
-    """PromQL, or a mapping with `query` or `name`: while it returns a series that is not 0, or any
-    where it is a comparison, or has no answer, nothing goes down."""
+    """PromQL, or a mapping with `query` or `name`: nothing scales down while it has no valid
+    answer, or returns a series that is not 0 (any series, if it is a comparison)."""
     ignore_surge: OrDefault[bool] = False
-    """Whether pods above spec.replicas, as in a rollout, count not."""
+    """Whether to ignore pods above spec.replicas, as in a rollout."""

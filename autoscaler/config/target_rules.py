@@ -35,7 +35,7 @@ def _idle_replicas(target: Fields) -> int | None:
 
 
 def _too_few_awake(idle: Fields, context: Context) -> int | None:
-    """Return minReplicas where idle.replicas is not less; 0 has a sentence of its own."""
+    """Return minReplicas if idle.replicas is not less; 0 has a sentence of its own."""
     count, low = form.integer(idle, "replicas", 0), form.integer(context.target, "minReplicas", 1)
     return low if count is not None and low is not None and 1 <= low <= count else None
 
@@ -55,9 +55,9 @@ def _window_without_pods(schedule: Fields, context: Context) -> bool:
 
 
 def _window_upside_down(key: str, schedule: Fields, context: Context) -> tuple[str, int] | None:
-    """Return whose bound contradicts the one at ``key`` of a window, and that bound.
+    """Return the bound that contradicts the one at ``key`` of a window, and its owner.
 
-    Where a window has both, the fault is at maxReplicas.
+    If a window has both bounds, the fault is at maxReplicas.
     """
     other, default = ("minReplicas", 1) if key == "maxReplicas" else ("maxReplicas", None)
     own, bound = form.integer(schedule, key), form.integer(schedule, other)
@@ -83,7 +83,7 @@ def _never_opens(schedule: Fields) -> bool:
 
 
 def _useless_activation(target: Fields) -> str:
-    """Return the metrics with an activation where the target has no idle."""
+    """Return the metrics with an activation if the target has no idle."""
     with_one = [
         f"metrics[{index}]"
         for index, metric in entries(target, "metrics")
@@ -101,11 +101,11 @@ _KINDS = {
 }
 _WITHOUT_SCALE = {"DaemonSet": "apps", "Job": "batch", "CronJob": "batch", "Pod": ""}
 _SLIPS = {"", "app", "extensions"}
-"""Groups that people write who mean apps, the Deployments' since Kubernetes 1.16."""
+"""Groups that are often written for apps, which has had Deployments since Kubernetes 1.16."""
 
 
 def group_of(ref: Fields) -> str | None:
-    """Return the group of `apiVersion`, whose version is free as for the HPA; None without one."""
+    """Return the group of `apiVersion` (the version does not matter, as for the HPA), or None."""
     version = ref.get("apiVersion")
     return version.rpartition("/")[0] if isinstance(version, str) else None
 
@@ -160,7 +160,7 @@ def _group_fault(ref: Fields) -> str | None:
 
 
 def _unknown_cluster(key: str, target: Fields, context: Context) -> tuple[str, str] | None:
-    """Return the first name at a key that no cluster has, and what is right."""
+    """Return the first unknown cluster at a key, and the correct form."""
     known = context.clusters
     if known is None or target.get(key) is None:
         return None
@@ -200,12 +200,12 @@ def _unclear_hold(target: Fields, context: Context) -> bool:
 
 
 _LISTED, _UNLISTED = ("In", "NotIn"), ("Exists", "DoesNotExist")
-"""The operators that take values, and the others."""
+"""The operators with values, and the others."""
 _EMPTY = form.properties(values={"type": ["array", "null"], "maxItems": 0})
 
 
 def _other_source(metric: Fields, key: str) -> object:
-    """Return the type, and the key of its source, where a source belongs to another type."""
+    """Return the type, and the key of its source, if a source belongs to another type."""
     kind = metric.get("type")
     own = SOURCES.get(kind) if isinstance(kind, str) else None
     return (kind, own) if form.given(metric, key) and own not in {None, key} else None
@@ -261,7 +261,7 @@ def _target_rules(*allowed: str, exclusive: bool = True) -> Sequence[Rule]:
 
 
 def _resources(context: Context) -> AbstractSet[str] | None:
-    """Return the resources that have a query at each server of the target that is named rightly."""
+    """Return the resources with a query at each valid server of the target."""
     of_cluster = context.clusters or {}
     names = form.clusters_named(context.target) or of_cluster
     servers = [of_cluster.get(name) for name in names] or [None]
@@ -273,7 +273,7 @@ def _resources(context: Context) -> AbstractSet[str] | None:
 
 
 def _zero_of_pods(source: Fields, context: Context) -> bool:
-    """Return whether the query of a Pods metric, its own or by name, says so."""
+    """Return whether a Pods metric's query, own or by name, takes NaN or no series as 0."""
     own, name = (child(source, "metric", key) for key in ("query", "name"))
     named = context.queries.get(name) if context.queries and isinstance(name, str) else None
     return form.is_zero(named if own is None else own)

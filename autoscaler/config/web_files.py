@@ -1,4 +1,4 @@
-"""What the files of `web` hold: certificates, a token, users; or what is wrong with them."""
+"""The files of `web`: certificates, a token, users; or their errors."""
 
 import re
 import ssl
@@ -19,7 +19,7 @@ MOST_COST = 14
 """The largest cost of a bcrypt hash; the check of a password takes about a second then."""
 
 _HASH = re.compile(r"\$2[abxy]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
-"""Of the last character of the salt only two bits count, and bcrypt insists on the others."""
+"""Only two bits of the salt's last character count, and bcrypt requires the others to be 0."""
 _LEAST_COST = 4
 _USERS = "one line `NAME: HASH` for each user, with a hash as `htpasswd -nB NAME` prints"
 _SHOWN = 3
@@ -29,13 +29,13 @@ _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _VERIFIED = {
     "NoClientCert": ssl.CERT_NONE,
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
-    # A probe has no certificate: the handshake asks for one, and the application insists on it.
+    # A probe has no certificate: the handshake requests one, and the application requires it.
     REQUIRED: ssl.CERT_OPTIONAL,
 }
 
 
 class WebFileError(Exception):
-    """A file cannot be used; the message is what follows its key in a sentence."""
+    """A file cannot be used; the message follows its key in a sentence."""
 
     def __init__(self, key: str, path: Path, message: str) -> None:
         super().__init__(message)
@@ -44,11 +44,11 @@ class WebFileError(Exception):
 
 
 def unusable_web_files(document: object, folder: Path) -> Iterator[NamedFile]:
-    """Find the files of `web` that exist and hold what cannot be used, as they may not later."""
+    """Return the files of `web` that exist and have unusable content."""
     try:
         web = WebSettings.model_validate(child(document, "web"), context=folder)
     except ValidationError:
-        return  # reported as such
+        return  # Reported as such.
     auth = web.auth or WebAuth()
     checks: list[tuple[str, Callable[[Any], object], object]] = [
         ("tls", tls_context, web.tls),
@@ -62,7 +62,7 @@ def unusable_web_files(document: object, folder: Path) -> Iterator[NamedFile]:
         except WebFileError as fault:
             yield NamedFile(("web", key, fault.key), fault.path, str(fault))
         except OSError:
-            continue  # that it cannot be read is reported as of any file
+            continue  # An unreadable file is reported like any other.
 
 
 def files_of(part: WebTls | WebAuth) -> tuple[Path, ...]:
@@ -81,7 +81,7 @@ def token_in(path: Path) -> bytes:
 
 
 def users_in(path: Path) -> Mapping[str, bytes]:
-    """Return users with the hashes of their passwords.  Raises as `token_in`."""
+    """Return the users with the hashes of their passwords. Raises as `token_in`."""
     text = read_bytes(path, MOST_OF_A_SECRET).decode("utf-8", "replace")
     read = list(islice(documents(text), 2))
     users = read[0].value if len(read) == 1 else None
@@ -97,7 +97,7 @@ def users_in(path: Path) -> Mapping[str, bytes]:
 
 
 def _user_fault(name: str, hashed: object) -> str | None:
-    """Say what is wrong with a user; the hash is not shown, it may be a password."""
+    """Return what is wrong with a user; the hash is not shown, since it may be a password."""
     shown = printable(name)[:_LONGEST_NAME]
     if not name or ":" in name:
         return f'the name "{shown}" is empty or has a ":", which separates user and password'
@@ -111,7 +111,7 @@ def _user_fault(name: str, hashed: object) -> str | None:
 
 
 def tls_context(tls: WebTls) -> ssl.SSLContext:
-    """Return the server's TLS as its files are now.  Raises as `token_in`."""
+    """Return the server's TLS context from its current files. Raises as `token_in`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = _VERSIONS[tls.min_version]
     context.options |= ssl.OP_NO_RENEGOTIATION

@@ -1,4 +1,4 @@
-"""A target as a user writes it, by the fields of the core."""
+"""A target as YAML, from the fields of the core."""
 
 import math
 from dataclasses import fields, is_dataclass
@@ -31,13 +31,13 @@ _USUAL = Query(promql="")
 
 
 def as_written(target: Target) -> Parts:
-    """Return an entry of `targets` that is the same target anywhere, without what is off."""
+    """Return an entry of `targets` with the same meaning in any file, without disabled keys."""
     parts: Parts = without_nothing(written(target, complete=False))
     return parts
 
 
 def written(target: Target, *, complete: bool = True) -> Parts:
-    """Return the same without keys that are off; ``complete`` has all queries, next to metrics."""
+    """Return the same without disabled keys; ``complete`` adds all queries to their metrics."""
     spec, extensions = target.spec, parts_of(target.extensions)
     extensions |= {"pause": _paused(target.extensions.pause)}
     del extensions["activations"]
@@ -58,7 +58,7 @@ def written(target: Target, *, complete: bool = True) -> Parts:
 
 
 def parts_of(thing: "DataclassInstance") -> Parts:
-    """Return what a part of a target's spec is written as, by the keys of the YAML."""
+    """Return the keys of the YAML for a part of a target's spec."""
     return {key: _plain(getattr(thing, name)) for name, key in _keys(type(thing))}
 
 
@@ -98,7 +98,7 @@ def _otherwise(value: object) -> Parts:
 def _metric(metric: MetricSpec, query: Query, activation: float, *, complete: bool) -> Parts:
     source, asked = parts_of(metric), _query(query, complete=complete)
     if not complete:
-        # With a `metric`, which holds the name, the query is in it.
+        # With a `metric`, which has the name, the query is in it.
         holder: Any = source.get("metric", source)
         holder["query"] = asked
     return {
@@ -133,7 +133,7 @@ def _hold(hold: HoldQuery, *, complete: bool) -> Parts:
 
 
 def _answer(query: Query, *, complete: bool) -> Parts:
-    """Return what all queries have; what follows from the PromQL is left out."""
+    """Return the keys of all queries; omit what follows from the PromQL."""
     parts: Parts = {
         "query": query.promql,
         "server": query.server or None,
@@ -149,7 +149,7 @@ def _answer(query: Query, *, complete: bool) -> Parts:
 
 
 def without_nothing(part: Any) -> Any:
-    """Leave out what is off: None, false and empty lists."""
+    """Omit disabled keys: None, false and empty lists."""
     if isinstance(part, dict):
         left = {key: value for key, value in part.items() if value not in (None, [])}
         return {key: without_nothing(value) for key, value in left.items() if value is not False}

@@ -76,7 +76,7 @@ deployment/web => scaleTargetRef: a mapping with apiVersion, kind, name (got
 """
 METRICS = """
 type: External; external: {metric: {name: rps}, target: {averageValue: 30}}
-    => external.target.type: is missing: what the number is: Utilization (percent of
+    => external.target.type: is missing: the type of the number: Utilization (percent of
 type: External; external: {metric: {name: rps, selector: {queue: a}}, target: {type: Value,
     value: 1}}
     => selector.queue: a label and its value belong in `matchLabels`

@@ -95,7 +95,7 @@ paused: {replica: 1} => paused.replica: did you mean `replicas`?
 """
 WINDOWS = """
 name: night, end: 0 6 * * * => start: is missing: when it opens
-start: 0 6 * * *, end: 0 7 * * * => name: is missing: what the window
+start: 0 6 * * *, end: 0 7 * * * => name: is missing: the name of the window
 name: a, start: 0 24 * * *, end: 0 6 * * *, minReplicas: 2
     ~> start: its hour is "24": it takes 0 to 23; a list 1,3, a range 1-5, * for all or */2
 name: a, start: 0 2 * * *, end: 0 6 * *, minReplicas: 2

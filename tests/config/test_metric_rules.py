@@ -33,7 +33,7 @@ def _expression(keys: str) -> str:
 
 
 TYPES = """
-{} => type: is missing: which source
+{} => type: is missing: the key of the source
 type: external => type: did you mean External?
 type: Queue => type: must be ContainerResource, External, Object, Pods or
 type: [Pods] => type: (got a list)
@@ -51,7 +51,7 @@ type: Object; object: {describedObject: {kind: Service, name: a, apiVersion: a/b
 type: Object; object: {describedObject: {kind: Service, name: a}, metric: {name: rps},
     target: {type: Value}}
     => object.target: value or averageValue is missing
-type: External; external: {target: {type: Value, value: 1}} => external.metric: is missing: which
+type: External; external: {target: {type: Value, value: 1}} => external.metric: is missing: the
 type: External; external: {metricName: x} => external.metricName: autoscaling/v2beta1
 """
 RESOURCES = """
