@@ -36,7 +36,6 @@ def document(keys: str, clusters: str = CLUSTERS) -> str:
 
 
 def test_an_entry_for_several_clusters_is_a_target_of_each(tmp_path: Path) -> None:
-    """Equal but for the cluster; the key begins with its name, and the file has one place."""
     config = loaded(tmp_path, document("clusters: [us, eu]\n"))
     assert [target.key for target in config.targets] == [
         "us/shop/Deployment/web",
@@ -58,8 +57,7 @@ def test_a_server_name_for_each_cluster_keeps_their_breakers_apart(tmp_path: Pat
 
 
 @pytest.mark.parametrize("clusters", ["", "kubernetes: {context: eu}\n"])
-def test_without_clusters_nothing_has_a_cluster(tmp_path: Path, clusters: str) -> None:
-    """Keys and queries are those of before."""
+def test_without_clusters_targets_have_no_cluster(tmp_path: Path, clusters: str) -> None:
     config = loaded(tmp_path, document("", clusters))
     (target,) = config.targets
     assert (target.key, target.cluster) == ("shop/Deployment/web", "")
@@ -67,14 +65,13 @@ def test_without_clusters_nothing_has_a_cluster(tmp_path: Path, clusters: str) -
     assert list(config.connections) == [""]
 
 
-def test_the_only_cluster_is_that_of_all_targets(tmp_path: Path) -> None:
-    """So that the second one is added before targets name any."""
+def test_the_only_cluster_has_all_targets(tmp_path: Path) -> None:
     config = loaded(tmp_path, document("", "clusters: [{name: eu, context: eu}]\n"))
     assert [target.key for target in config.targets] == ["eu/shop/Deployment/web"]
 
 
-def test_what_is_read_for_a_target_has_the_labels_of_its_cluster(tmp_path: Path) -> None:
-    """Of all metrics but External ones; the built-in query keeps the label, and is one request."""
+def test_metrics_of_pods_have_the_series_labels_of_the_cluster(tmp_path: Path) -> None:
+    """External metrics do not; the built-in query keeps the label, so that it is one request."""
     config = loaded(tmp_path, document(f"clusters: [eu, us]\nserver: default\n{RPS}"))
     eu, us = config.targets
     of_eu, of_us = (("cluster", "eu-1"),), (("cluster", "us-1"),)
@@ -86,8 +83,7 @@ def test_what_is_read_for_a_target_has_the_labels_of_its_cluster(tmp_path: Path)
     assert eu.queries[2].window == DEFAULTS["cpu"].window
 
 
-def test_a_cluster_has_a_server_that_is_asked_by_default(tmp_path: Path) -> None:
-    """A target's own comes first, and `default` is the one at the top."""
+def test_the_server_of_a_cluster_is_asked_by_default(tmp_path: Path) -> None:
     of_each = {
         keys: [target.queries[0].server for target in loaded(tmp_path, document(keys)).targets]
         for keys in ("clusters: [eu, us]\n", "cluster: us\nserver: default\n")
@@ -95,15 +91,13 @@ def test_a_cluster_has_a_server_that_is_asked_by_default(tmp_path: Path) -> None
     assert list(of_each.values()) == [["", "edge"], [""]]
 
 
-def test_the_connections_are_by_name(tmp_path: Path) -> None:
-    """Each has its own rate of writes."""
+def test_each_cluster_has_its_own_rate_of_writes(tmp_path: Path) -> None:
     connections = loaded(tmp_path, document("cluster: eu\n")).connections
     rates = {name: connection.max_writes_per_second for name, connection in connections.items()}
     assert rates == {"eu": 50, "us": 100}
 
 
-def test_a_reload_tells_what_changes_of_a_cluster(tmp_path: Path) -> None:
-    """A cluster's labels, and targets that come and go with it."""
+def test_a_reload_reports_changed_labels_and_added_targets(tmp_path: Path) -> None:
     before = loaded(tmp_path, document("cluster: eu\n"))
     after = loaded(tmp_path, document("clusters: [eu, us]\n").replace("eu-1", "eu-2"))
     changes = compare(before, after)
@@ -159,12 +153,10 @@ def with_clusters(entries: str) -> str:
     ],
 )
 def test_wrong_clusters_are_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
-    """Each with what would be right."""
     assert_refused(tmp_path, text, path, fragment)
 
 
-def test_a_workload_has_one_target_in_a_cluster(tmp_path: Path) -> None:
-    """The same in another cluster is another workload."""
+def test_a_workload_has_one_target_in_each_cluster(tmp_path: Path) -> None:
     text = document("cluster: eu\n")
     entry = text[text.index("-\n  namespace") :]
     loaded(tmp_path, text + entry.replace("cluster: eu", "cluster: us"))
@@ -182,8 +174,7 @@ def test_a_resource_needs_a_query_at_the_server_of_each_cluster(tmp_path: Path) 
     assert_refused(tmp_path, wrong, "targets[0].metrics[3].resource.name", "without a query")
 
 
-def test_a_cluster_without_targets_and_one_that_is_named_twice_are_told(tmp_path: Path) -> None:
-    """Both are valid, and probably not meant."""
+def test_an_unused_and_a_repeated_cluster_are_cautions(tmp_path: Path) -> None:
     clusters = "clusters: [{name: eu, context: a}, {name: us, context: a}]\n"
     config = loaded(tmp_path, document("cluster: eu\n", clusters))
     told = {problem.message for problem in cautions_on(config)}
@@ -237,7 +228,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize(("clusters", "keys", "path"), MIXED)
-def test_what_reads_the_series_of_several_clusters_together_is_told(
+def test_a_query_of_the_series_of_several_clusters_is_a_caution(
     tmp_path: Path, clusters: str, keys: str, path: str
 ) -> None:
     """At one Prometheus, where neither `seriesLabels` nor the query tell them apart."""
@@ -251,16 +242,14 @@ def test_what_reads_the_series_of_several_clusters_together_is_told(
     assert all("counts series of eu and us" in text.message and text.line for text in found)
 
 
-def test_a_target_of_one_cluster_may_read_the_series_of_another(tmp_path: Path) -> None:
-    """If targets of the other one ask the same server."""
+def test_a_query_may_count_series_that_another_cluster_writes(tmp_path: Path) -> None:
     text = document("cluster: eu\n" + metric("sum(q)"), ONE_SERVER)
     entry = text[text.index("-\n  namespace") :].replace("cluster: eu", "cluster: us")
     config = loaded(tmp_path, text + entry.replace("sum(q)", 'sum(q{cluster="us-1"})'))
     assert [problem.path for problem in cautions_on(config)] == ["targets[0].metrics[0]"]
 
 
-def test_metrics_know_which_labels_tell_clusters_apart(tmp_path: Path) -> None:
-    """Also those of a cluster that has none itself."""
+def test_metrics_have_the_cluster_labels_of_all_clusters(tmp_path: Path) -> None:
     config = loaded(tmp_path, document(f"{BOTH}server: default\n{RPS}", NO_LABELS))
     for target in config.targets:
         assert target.queries[1].cluster_labels == ("cluster",)

@@ -27,7 +27,7 @@ def document(*names: str) -> str:
     return f"{PROMETHEUS}{QUERIES}targets:\n" + "".join(row(name) for name in names)
 
 
-def test_other_words_order_or_file_are_no_change(tmp_path: Path) -> None:
+def test_another_form_order_or_file_is_no_change(tmp_path: Path) -> None:
     before = document("a", "b")
     after = top("include: [b.yaml]\nsyncPeriod: 15000ms\nevents: true\n").replace(
         "targets: []\n", "targets:\n" + row("a", ", minReplicas: 1, syncPeriod: 15s")
@@ -36,7 +36,7 @@ def test_other_words_order_or_file_are_no_change(tmp_path: Path) -> None:
     assert compared(tmp_path, before, after) == Comparison()
 
 
-def test_targets_that_come_and_go_are_named_in_their_order(tmp_path: Path) -> None:
+def test_added_and_removed_targets_are_named_in_their_order(tmp_path: Path) -> None:
     found = compared(tmp_path, document("a", "z", "b", "c"), document("y", "c", "x", "a"))
     assert found == Comparison(
         added=("shop/Deployment/y", "shop/Deployment/x"),
@@ -130,8 +130,7 @@ kubernetes.context: nothing -> a
 """
 
 
-def test_settings_are_told_by_key_and_apart_if_they_wait_for_a_restart(tmp_path: Path) -> None:
-    """No target is called changed for them."""
+def test_settings_that_wait_for_a_restart_are_listed_apart(tmp_path: Path) -> None:
     plain = document("a")
     settings = """\
 syncPeriod: 1m30s
@@ -167,8 +166,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize(("form", "path"), SECRETS)
-def test_a_secret_that_changes_is_named_and_not_shown(tmp_path: Path, form: str, path: str) -> None:
-    """Neither are the values shown, nor are they kept, nor in what would print a configuration."""
+def test_a_changed_secret_is_named_and_not_shown(tmp_path: Path, form: str, path: str) -> None:
     (tmp_path / "s").write_text(SECRET)
     plain, secret, other = (
         loaded(tmp_path, prometheus(snippet)) for snippet in ("", form % SECRET, form % "another")
@@ -186,7 +184,7 @@ def test_a_secret_that_changes_is_named_and_not_shown(tmp_path: Path, form: str,
     assert compare(secret, secret) == Comparison()
 
 
-def test_of_a_secrets_file_the_name_is_told(tmp_path: Path) -> None:
+def test_a_changed_file_of_a_secret_is_named(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(SECRET)
     after = "prometheus: {url: http://prometheus:9090, bearerTokenFile: token}\ntargets: []\n"
     (change,) = compared(tmp_path, top(""), after).settings
@@ -197,7 +195,6 @@ def test_of_a_secrets_file_the_name_is_told(tmp_path: Path) -> None:
 
 
 def test_long_values_are_shortened() -> None:
-    """One line per target stays one line."""
     change = FieldChange("metrics[0].query", "a\nb", "x" * 1000)
     assert len(str(change)) < 300
     assert str(change).startswith("metrics[0].query: a b -> xxx")
@@ -212,10 +209,9 @@ def test_long_values_are_shortened() -> None:
         ("headers: {X-Scope: a}", "headers: {X-Scope: b}", False),
     ],
 )
-def test_where_only_targets_differ_every_setting_is_the_same(
+def test_changed_secrets_are_changed_settings(
     tmp_path: Path, before: str, after: str, *, targets_only: bool
 ) -> None:
-    """A secret of another value is another setting, though it is never shown."""
     first, other = (
         target("").replace("url: ", f"{text}, url: ") if "headers" in text else target(text)
         for text in (before, after)
@@ -288,19 +284,19 @@ def rewritten(folder: Path, file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=str)
-def test_an_example_is_the_same(tmp_path: Path, file: Path) -> None:
+def test_an_example_is_the_same_when_written_again(tmp_path: Path, file: Path) -> None:
     if "prometheus" in yaml.safe_load(file.read_text()):
         rewritten(tmp_path, file)
 
 
-def test_every_setting_of_a_target_is_the_same(tmp_path: Path) -> None:
+def test_every_setting_of_a_target_is_the_same_when_written_again(tmp_path: Path) -> None:
     file = tmp_path / "full.yaml"
     file.write_text(FULL)
     rewritten(tmp_path, file)
 
 
 @pytest.mark.parametrize("paused", ["true", "scaleUp", "{replicas: 2}"])
-def test_a_pause_is_the_same(tmp_path: Path, paused: str) -> None:
+def test_a_pause_is_the_same_when_written_again(tmp_path: Path, paused: str) -> None:
     file = tmp_path / "full.yaml"
     file.write_text(FULL.replace("paused: scaleDown", f"paused: {paused}"))
     rewritten(tmp_path, file)

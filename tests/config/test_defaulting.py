@@ -36,8 +36,7 @@ CPU: JsonValue = {
 }
 
 
-def test_a_bare_spec() -> None:
-    """`minReplicas` is 1, the metric is cpu at 80 percent, and behavior stays absent."""
+def test_a_bare_spec_has_the_defaults_of_the_api_server() -> None:
     expected = {**SPEC, "minReplicas": 1, "metrics": [CPU]}
     assert defaulted(parsed(SPEC)) == expected
     assert defaulted(parsed({**SPEC, "metrics": [], "behavior": None})) == expected
@@ -48,7 +47,7 @@ def test_a_bare_spec() -> None:
     assert core.metrics == (ResourceMetric("cpu", target),)
 
 
-def test_numbers_of_a_behavior_are_those_that_the_controller_computes_with() -> None:
+def test_numbers_of_a_behavior_are_those_of_the_controller() -> None:
     """0 is not the same as none; of 13m it is the double, one bit beside 0.013."""
     down: JsonValue = {"stabilizationWindowSeconds": 0, "tolerance": 0}
     up: JsonValue = {"tolerance": "0.013"}
@@ -58,8 +57,7 @@ def test_numbers_of_a_behavior_are_those_that_the_controller_computes_with() -> 
     assert core.scale_up.tolerance == 0.013000000000000001
 
 
-def test_quantities_are_texts_integers_or_floats() -> None:
-    """The same target in any notation is one number of milli-units."""
+def test_a_quantity_in_any_notation_is_one_number() -> None:
     for value, canonical in ((30, "30"), ("30", "30"), (30.0, "30"), ("30000m", "30")):
         target: JsonValue = {"type": "AverageValue", "averageValue": value}
         source: dict[str, JsonValue] = {"metric": {"name": "m"}, "target": target}
@@ -72,8 +70,7 @@ def test_quantities_are_texts_integers_or_floats() -> None:
         assert defaulted(spec)["metrics"] == [{"type": "External", "external": expected}]
 
 
-def test_selectors() -> None:
-    """`matchLabels` and all four operators reach the core; a null selector is none."""
+def test_labels_and_all_operators_of_a_selector_are_converted() -> None:
     selector: JsonValue = {
         "matchLabels": {"queue": "orders"},
         "matchExpressions": [
@@ -108,7 +105,6 @@ def test_selectors() -> None:
 
 
 def test_a_replication_controller_needs_no_group() -> None:
-    """Only this kind of the core group can be a target."""
     for reference in (
         {"kind": "ReplicationController", "name": "old"},
         {"apiVersion": "v1", "kind": "ReplicationController", "name": "old"},
@@ -132,7 +128,7 @@ def scenarios() -> Iterator[tuple[str, dict[str, JsonValue], dict[str, JsonValue
                 yield scenario["name"], scenario["spec"], scenario["defaultedSpec"]
 
 
-def test_defaulting_of_every_vector() -> None:
+def test_every_vector_has_its_defaults() -> None:
     """Each spec becomes exactly the defaulted spec, and defaulting that changes nothing."""
     count = 0
     for name, spec, expected in scenarios():

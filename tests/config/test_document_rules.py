@@ -163,7 +163,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("content", "line", "fragment"), FILES)
-def test_what_is_no_document_of_ours_is_refused_with_its_line(
+def test_a_file_that_is_not_a_configuration_is_refused_with_its_line(
     tmp_path: Path, content: bytes, line: int | None, fragment: str
 ) -> None:
     problems = refused(tmp_path, content)
@@ -171,15 +171,14 @@ def test_what_is_no_document_of_ours_is_refused_with_its_line(
     assert all(problem.file == str(tmp_path / "autoscaler.yaml") for problem in problems)
 
 
-def test_a_missing_file_is_a_problem_like_any(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_problems(tmp_path: Path) -> None:
     for path, fragment in ((tmp_path / "no", "there is no such file"), (tmp_path, "is a folder")):
         with pytest.raises(ConfigError, match=fragment) as caught:
             load(path)
         assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_all_faults_are_reported_in_the_files_order(tmp_path: Path) -> None:
-    """Faults of shape and faults between fields are reported in one go, in the file's order."""
+def test_all_faults_are_reported_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = (
         "prometheus: {url: 'http://p', timeout: 5}\n"  # line 1
         "syncPeriod: 2h\n"  # 2

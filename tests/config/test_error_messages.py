@@ -98,7 +98,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_mistake_of_habit_is_one_problem_with_what_is_right(
+def test_a_habitual_mistake_is_one_problem_with_the_right_form(
     tmp_path: Path, text: str, path: str, fragment: str
 ) -> None:
     (problem,) = refused(tmp_path, text)
@@ -121,8 +121,7 @@ MISSPELT = [
 
 
 @pytest.mark.parametrize(("text", "key"), MISSPELT)
-def test_a_misspelt_key_is_told_once(tmp_path: Path, text: str, key: str) -> None:
-    """The key that was meant is not told as missing besides."""
+def test_a_misspelt_key_is_not_missing_too(tmp_path: Path, text: str, key: str) -> None:
     problems = refused(tmp_path, text)
     assert problems[0].path.endswith(key)
     assert not [problem for problem in problems if "is missing" in problem.message]
@@ -139,15 +138,13 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("text", "fragment"), UNREADABLE)
-def test_promql_without_quotes_and_unrendered_templates_are_told_as_such(
+def test_promql_without_quotes_and_templates_are_recognized(
     tmp_path: Path, text: str, fragment: str
 ) -> None:
-    """The line of the fault looks like PromQL, or like a template."""
     assert fragment in refused(tmp_path, top(text))[0].message
 
 
 def test_keys_at_the_top_that_begin_with_x_are_free(tmp_path: Path) -> None:
-    """In included files too, and nowhere below."""
     (tmp_path / "more.yaml").write_text(
         "x-q: &q up\nqueries: {b: *q}\ntargets: []\nx-more: [1, {a: b}]\n"
     )

@@ -28,14 +28,13 @@ EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name
 DOCUMENTATION = ROOT / "docs" / "reference" / "configuration.md"
 
 
-def test_there_is_one_per_use() -> None:
+def test_there_is_an_example_for_each_use() -> None:
     uses = "autoscaler clusters cpu include object queue requests-per-second several-metrics"
     assert {path.stem for path in EXAMPLES} >= set(uses.split())
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_loads_and_fits_the_schema(path: Path) -> None:
-    """An example loads, fits the schema, and names the schema for editors."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=autoscaler.schema.json\n")
     assert load(path).targets
@@ -44,7 +43,6 @@ def test_an_example_loads_and_fits_the_schema(path: Path) -> None:
 
 
 def test_an_included_example_is_part_of_its_main_file() -> None:
-    """The included file is part of the example that includes it, and fits its own schema."""
     (path,) = (ROOT / "config" / "targets.d").glob("*")
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=../autoscaler-targets.schema.json\n")
@@ -53,8 +51,7 @@ def test_an_included_example_is_part_of_its_main_file() -> None:
     assert list(validator(INCLUDED).iter_errors(document)) == []
 
 
-def test_examples_say_whose_series_they_sum() -> None:
-    """By a matcher of the query or of the selector: nobody else's series count."""
+def test_examples_select_the_series_of_one_namespace_or_job() -> None:
     found = [
         (query.promql, metric.metric.selector)
         for path in (*EXAMPLES, ROOT / "config" / "kubernetes" / "base" / "autoscaler.yaml")
@@ -101,7 +98,6 @@ def _write_what_is_named(folder: Path) -> None:
 
 
 def test_each_commented_key_may_be_uncommented(tmp_path: Path) -> None:
-    """Each commented key of an example may be uncommented by itself, but for the pair of a key."""
     _write_what_is_named(tmp_path)
     seen = []
     for path in EXAMPLES:
@@ -117,8 +113,7 @@ def test_each_commented_key_may_be_uncommented(tmp_path: Path) -> None:
     assert {"kubeconfig:", "context:", "caFile:", "headers:", "tolerance:"} <= set(seen)
 
 
-def test_the_commented_reference_is_right_as_it_stands(tmp_path: Path) -> None:
-    """What the reference has commented out is right as it stands, with one credential or other."""
+def test_the_reference_loads_with_all_keys_uncommented(tmp_path: Path) -> None:
     text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
     assert re.findall(r"^ *#  +\w+:.*", text, re.MULTILINE) == []  # blanks would be left over
     whole = COMMENTED.sub(r"\1\2", text)
@@ -164,8 +159,7 @@ def test_the_example_of_keda_equals_its_conversion(tmp_path: Path) -> None:
     assert target_.spec.min_replicas == converted.spec.min_replicas
 
 
-def test_the_documented_cpu_query_is_of_the_last_samples(tmp_path: Path) -> None:
-    """The one that is faster than the built-in one is a query of the last samples, of 30 s."""
+def test_the_documented_cpu_query_reads_the_last_30_seconds(tmp_path: Path) -> None:
     text = DOCUMENTATION.read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml\n(resourceQueries:.*?)```", text, re.DOTALL)
     (found,) = loaded(tmp_path, f"{block}{target('')}").targets

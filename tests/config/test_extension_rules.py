@@ -241,11 +241,7 @@ def test_every_key_reaches_the_core(tmp_path: Path) -> None:
     assert found.hold == HoldQuery(replace(query, use_partial=True), condition=True)
 
 
-def test_a_hold_by_name(tmp_path: Path) -> None:
-    """It asks what the query of the name asks, and reads it by what is written there.
-
-    That an empty answer is 0 to metrics makes no difference: it holds nothing.
-    """
+def test_a_hold_by_name_asks_the_named_query(tmp_path: Path) -> None:
     words = "empty: zero, nan: zero, server: mimir, window: 5m, maxAge: 1m"
     hold = "holdScaleDownQuery: {name: away, selector: {matchLabels: {job: orders}}}"
     text = extended(hold).replace("queries: {", f"queries: {{away: {{query: up, {words}}}, ")
@@ -255,24 +251,7 @@ def test_a_hold_by_name(tmp_path: Path) -> None:
     assert query.key in [result.key for result in found.all_queries]
 
 
-def test_words_for_missing_data(tmp_path: Path) -> None:
-    """They are the same for a query by name and for a metric's own."""
-    words = "empty: zero, nan: zero, partial: use, server: mimir"
-    named = target(METRICS).replace(
-        "queue_length: sum by (queue) (queue_length)", f"queue_length: {{query: up, {words}}}"
-    )
-    own = target(METRICS).replace(
-        "name: queue_length}", f"name: q, query: {{query: up, {words}}}}}"
-    )
-    for text in (named, own):
-        (found,) = loaded(tmp_path, with_servers(text)).targets
-        assert found.queries == (
-            Query("up", server="mimir", empty_is_zero=True, nan_is_zero=True, use_partial=True),
-        )
-
-
 def test_each_form_of_paused_is_a_pause_of_its_own(tmp_path: Path) -> None:
-    """All, one direction, or a count."""
     for written, pause in (
         ("true", Pause()),
         ("false", None),
@@ -284,8 +263,7 @@ def test_each_form_of_paused_is_a_pause_of_its_own(tmp_path: Path) -> None:
         assert found.extensions == Extensions(pause=pause)
 
 
-def test_what_is_left_out_of_an_extension_is_as_in_keda(tmp_path: Path) -> None:
-    """What is left out is as KEDA has it, and a plain target has nothing."""
+def test_extensions_have_the_defaults_of_keda(tmp_path: Path) -> None:
     (found,) = loaded(tmp_path, extended("idle: {}\nfallback: {replicas: 2}")).targets
     assert found.extensions == Extensions(Idle(0, 300.0, 0.0), (), Fallback(2, 3))
     (plain,) = loaded(tmp_path, extended("")).targets
@@ -293,7 +271,7 @@ def test_what_is_left_out_of_an_extension_is_as_in_keda(tmp_path: Path) -> None:
     assert plain.all_queries == plain.queries
 
 
-def test_what_many_targets_have_in_common_is_one_object(tmp_path: Path) -> None:
+def test_equal_extensions_of_targets_are_one_object(tmp_path: Path) -> None:
     body = schedule(f"{NIGHT}, minReplicas: 2", "minReplicasQuery: max(floor)")
     second = body[body.index("-\n") :].replace("name: web", "name: other")
     first, two = loaded(tmp_path, body + second).targets
@@ -324,6 +302,7 @@ type: ContainerResource; containerResource: {{name: cpu, query: {{query: up, emp
         (top("resourceQueries: {cpu: {query: up, empty: zero}}\n"), "resourceQueries", MADE_UP),
     ],
 )
-def test_no_sample_of_a_pod_is_made_up(tmp_path: Path, text: str, path: str, fragment: str) -> None:
-    """`empty: zero` of a metric of pods would mean nothing, and is refused."""
+def test_empty_zero_is_refused_for_metrics_of_pods(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     assert_refused(tmp_path, text, path, fragment)

@@ -55,7 +55,7 @@ def faults_of(main: Path) -> list[tuple[str, int | None, str, str]]:
     ]
 
 
-def test_targets_of_all_files_in_order(tmp_path: Path) -> None:
+def test_targets_of_all_files_are_in_order(tmp_path: Path) -> None:
     """The main file's come first, then the files' in the order of patterns, sorted within each."""
     main = PROMETHEUS + "include: [more.yaml, 't?/*.yaml']\n" + targets("main")
     files = {
@@ -71,8 +71,7 @@ def test_targets_of_all_files_in_order(tmp_path: Path) -> None:
     assert names_of(config) == ["main", "more", "t1a10", "another", "t1a9", "t1b", "t2a"]
 
 
-def test_queries_are_shared(tmp_path: Path) -> None:
-    """A target of one file finds the queries of any other, as one object."""
+def test_queries_are_shared_by_all_files(tmp_path: Path) -> None:
     main = MAIN + QUERIES + QUEUE.replace("name: queue}", "name: first}")
     third = QUEUE.replace("queue_length", "visitors").replace("name: queue}", "name: third}")
     files = {
@@ -85,8 +84,7 @@ def test_queries_are_shared(tmp_path: Path) -> None:
     assert found.queries[0].promql == "sum(visitors)"
 
 
-def test_a_folder_without_files_is_no_fault(tmp_path: Path) -> None:
-    """With `include` there may be no target yet; what is watched for one is known."""
+def test_a_folder_without_files_is_valid(tmp_path: Path) -> None:
     (tmp_path / "targets.d").mkdir()
     config = load(write(tmp_path, {}))
     assert config.targets == ()
@@ -101,8 +99,7 @@ LEFT_BESIDE = """
 
 
 @pytest.mark.parametrize("name", LEFT_BESIDE.split())
-def test_what_editors_leave_beside_is_not_included(tmp_path: Path, name: str) -> None:
-    """Locks, copies and backups of editors and packages do not match `*.yaml`."""
+def test_files_of_editors_are_not_included(tmp_path: Path, name: str) -> None:
     main = write(tmp_path, {"targets.d/b.yaml": targets("b"), f"targets.d/{name}": "{"})
     assert names_of(load(main)) == ["b"]
 
@@ -130,10 +127,9 @@ a pattern may be absolute, or begin at the home folder
     ("files", "links", "include"),
     [pytest.param(*row, id=name) for name, *row in rows(FOUND)],
 )
-def test_what_stands_for_a_file_is_read_once(
+def test_each_file_is_read_once_by_any_of_its_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: str, links: str, include: str
 ) -> None:
-    """Each of the files with a target, by whichever name."""
     monkeypatch.setenv("HOME", str(tmp_path))
     main = PROMETHEUS + f"include: [{include}]\n".replace("FOLDER", str(tmp_path))
     named = dict(row.split("=") for row in files.split())
@@ -145,7 +141,9 @@ def test_what_stands_for_a_file_is_read_once(
 
 @pytest.mark.parametrize("link", ["a-link.yaml", "team"])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_that_leads_out_of_the_folder(tmp_path: Path, link: str, *, there: bool) -> None:
+def test_a_link_that_leads_out_of_the_folder_is_refused(
+    tmp_path: Path, link: str, *, there: bool
+) -> None:
     """Whoever may write into the folder has no other file read, nor learns whether it is there."""
     main = PROMETHEUS + "include: [targets.d/*.yaml, 'targets.d/*/a.yaml']\n"
     path = write(tmp_path / "etc", {"targets.d/a.yaml": targets("a")}, main)
@@ -164,8 +162,9 @@ def test_a_link_that_leads_out_of_the_folder(tmp_path: Path, link: str, *, there
     )
 
 
-def test_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patterns begin at the main file's folder, and messages name files as it was named."""
+def test_patterns_begin_at_the_folder_of_the_main_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "etc", {"targets.d/a.yaml": targets("a", "a")})
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError) as caught:
@@ -178,7 +177,7 @@ def test_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.Monk
     }
 
 
-def test_every_problem_of_every_file(tmp_path: Path) -> None:
+def test_every_problem_of_every_file_is_reported(tmp_path: Path) -> None:
     main = MAIN + "syncPeriod: 2h\n" + targets("x", "y")
     files = {
         "targets.d/a.yaml": "targets:\n" + row("a", "  minReplicas: 5\n") + row("y"),
@@ -211,8 +210,7 @@ def test_every_problem_of_every_file(tmp_path: Path) -> None:
     assert "did you mean `targets`?" in messages["target"]
 
 
-def test_a_query_in_two_files(tmp_path: Path) -> None:
-    """A name that two files give a query is refused, and both places are named."""
+def test_a_query_name_in_two_files_is_refused(tmp_path: Path) -> None:
     files = {"targets.d/a.yaml": "\nqueries:\n  rps: up\n  other: up\n"}
     (fault,) = faults_of(write(tmp_path, files, MAIN + QUERIES))
     assert fault[:3] == ("targets.d/a.yaml", 3, "queries.rps")
@@ -232,8 +230,7 @@ def test_an_unreadable_file_is_the_only_fault(tmp_path: Path) -> None:
     assert fault[2] == "targets[0].metrics[0].external.metric.name"
 
 
-def test_a_pipe_is_passed_over_and_refused_by_name(tmp_path: Path) -> None:
-    """What would keep the reader waiting is passed over, and refused where it is named."""
+def test_a_pipe_is_skipped_and_refused_by_name(tmp_path: Path) -> None:
     main = write(tmp_path, {"targets.d/a.yaml": targets("a")})
     os.mkfifo(tmp_path / "targets.d" / "b.yaml")
     assert names_of(load(main)) == ["a"]
@@ -245,8 +242,7 @@ def test_a_pipe_is_passed_over_and_refused_by_name(tmp_path: Path) -> None:
     )
 
 
-def test_a_link_to_nothing(tmp_path: Path) -> None:
-    """A file that matches and is gone is a fault: its targets are not silently dropped."""
+def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "targets.d").mkdir()
     (tmp_path / "targets.d" / "a.yaml").symlink_to("gone")
     (fault,) = faults_of(write(tmp_path, {}))
@@ -270,7 +266,7 @@ MEANINGLESS = f"""
 
 
 @pytest.mark.parametrize(("include", "path", "fragment"), cases(str, "include", MEANINGLESS))
-def test_what_include_cannot_mean_is_refused_at_its_place(
+def test_a_wrong_include_is_refused_at_its_place(
     tmp_path: Path, include: str, path: str, fragment: str
 ) -> None:
     main = write(tmp_path, {"targets.d/a.yaml": targets("a")}, PROMETHEUS + f"include: {include}\n")
@@ -281,7 +277,7 @@ def test_what_include_cannot_mean_is_refused_at_its_place(
     assert "Traceback" not in str(faults)
 
 
-def test_a_folder_that_may_not_be_listed_is_a_fault(open_folder: Path) -> None:
+def test_a_folder_without_the_right_to_list_is_refused(open_folder: Path) -> None:
     main = PROMETHEUS + "include: [targets.d/*.yaml, t/*/a.yaml]\n"
     write(open_folder, {"targets.d/a.yaml": targets("a"), "t/x/a.yaml": targets("b")}, main)
     (open_folder / "targets.d").chmod(0o311)
@@ -300,8 +296,7 @@ def test_a_folder_that_may_not_be_listed_is_a_fault(open_folder: Path) -> None:
     assert second[3].startswith("this user may not list the folder")
 
 
-def test_schema_of_an_included_file(tmp_path: Path) -> None:
-    """It is valid, accepts what an included file may hold, and refuses the rest."""
+def test_the_schema_of_an_included_file_agrees_with_the_loader(tmp_path: Path) -> None:
     Draft202012Validator.check_schema(json_schema(INCLUDED))
     for text, right in (
         (QUEUE, True),

@@ -25,6 +25,7 @@ from tests.config.documents import (
     refused,
     target,
     top,
+    with_servers,
 )
 from tests.narrowing import known
 
@@ -53,8 +54,7 @@ def test_an_address_alone_has_the_defaults(tmp_path: Path) -> None:
     )
 
 
-def test_everything_that_is_set_arrives(tmp_path: Path) -> None:
-    """Everything that is set arrives, in seconds and with files beside the configuration."""
+def test_all_settings_are_read(tmp_path: Path) -> None:
     for name in ("ca.pem", "pair.pem", "password", "kubeconfig"):
         (tmp_path / name).write_text("x")
     config = loaded(
@@ -127,13 +127,11 @@ def test_everything_that_is_set_arrives(tmp_path: Path) -> None:
     ],
 )
 def test_names_ipv4_and_ipv6_are_addresses_of_prometheus(tmp_path: Path, url: str) -> None:
-    """Names, IPv4 and IPv6 in brackets are addresses; the slash at the end is left out."""
     text = f"prometheus: {{url: '{url}'}}\ntargets: []\n"
     assert loaded(tmp_path, text).prometheus.url == url.rstrip("/")
 
 
-def test_sync_period_of_a_target(tmp_path: Path) -> None:
-    """A target's own syncPeriod wins over the document's."""
+def test_the_sync_period_of_a_target_wins(tmp_path: Path) -> None:
     text = target("syncPeriod: 1m\n") + (
         "- namespace: shop\n"
         "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: other}\n"
@@ -153,8 +151,9 @@ def test_zero_null_and_numbers_of_either_kind_count_as_what_they_are(tmp_path: P
         assert loaded(tmp_path, top(f"tolerance: {written}\n")).flags.tolerance == tolerance
 
 
-def test_relative_path_of_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """File names begin at the configuration's folder, wherever the process was started."""
+def test_file_names_begin_at_the_folder_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "token").write_text("x")
     (tmp_path / "sub" / "a.yaml").write_text(prometheus("bearerTokenFile: token\n"))
@@ -189,15 +188,33 @@ def test_a_secret_that_cannot_be_read_is_refused_at_load(open_folder: Path) -> N
     )
 
 
-def test_an_own_query_wins_over_the_name_and_has_its_words(tmp_path: Path) -> None:
-    """Window, age and labels reach the core; a window is also its range."""
-    words = "{query: up, window: 2m, maxAge: 1m, labels: {pod: pod_name}}"
-    for written, query in (
-        ("up", Query("up", 60.0, 300.0, SeriesLabels())),
-        (words, Query("up", 120.0, 60.0, SeriesLabels(pod="pod_name"), 120.0)),
+WITH_WORDS = Query(
+    "up",
+    window=120.0,
+    max_age=60.0,
+    labels=SeriesLabels(pod="pod_name"),
+    range_seconds=120.0,
+    server="mimir",
+    empty_is_zero=True,
+    nan_is_zero=True,
+    use_partial=True,
+)
+
+
+def test_a_query_by_name_or_inline_has_its_words(tmp_path: Path) -> None:
+    """Window, age, labels and those for missing data; a window is also its range."""
+    words = "window: 2m, maxAge: 1m, labels: {pod: pod_name}, server: mimir"
+    words = f"{{query: up, {words}, empty: zero, nan: zero, partial: use}}"
+    for inline, named, query in (
+        ("up", "down", Query("up", 60.0, 300.0, SeriesLabels())),
+        (words, "down", WITH_WORDS),
+        ("", words, WITH_WORDS),
     ):
-        source = f"{{metric: {{name: rps, query: {written}}}, target: {{type: Value, value: 1}}}}"
-        (found,) = loaded(tmp_path, metric(f"type: External\nexternal: {source}\n")).targets
+        own = f", query: {inline}" if inline else ""
+        source = f"{{metric: {{name: rps{own}}}, target: {{type: Value, value: 1}}}}"
+        text = metric(f"type: External\nexternal: {source}\n")
+        text = text.replace("rps: sum by (pod) (rps)", f"rps: {named}")
+        (found,) = loaded(tmp_path, with_servers(text)).targets
         assert found.queries == (query,)
 
 
@@ -205,7 +222,6 @@ CPU = "type: Resource\nresource: {name: %s, target: {type: AverageValue, average
 
 
 def test_resource_queries_override_and_add(tmp_path: Path) -> None:
-    """Built-in queries, overrides that keep the built-in's window, and added resources."""
     (builtin,) = loaded(tmp_path, metric(CPU % "memory")).targets
     assert builtin.queries == (DEFAULTS["memory"],)
     (unsaid,) = loaded(tmp_path, target("")).targets
@@ -242,8 +258,7 @@ def test_anchors_merges_and_block_texts_are_understood(tmp_path: Path) -> None:
     assert first.queries[0].promql == "sum by (queue) (\n  queue_length\n)\n"
 
 
-def test_duplicates_differ_by_group_and_namespace(tmp_path: Path) -> None:
-    """One name in two groups, kinds or namespaces are different workloads."""
+def test_targets_differ_by_group_kind_and_namespace(tmp_path: Path) -> None:
     row = "- {namespace: %s, maxReplicas: 2, scaleTargetRef: {apiVersion: %s, kind: %s, name: a}}\n"
     rows = [
         row % ("a", "apps/v1", "Deployment"),
@@ -255,8 +270,7 @@ def test_duplicates_differ_by_group_and_namespace(tmp_path: Path) -> None:
     assert len(loaded(tmp_path, text).targets) == 4
 
 
-def test_ten_thousand_targets_load_in_order(tmp_path: Path) -> None:
-    """A large file loads whole, in order, and with one query object for all."""
+def test_ten_thousand_targets_load_in_order_with_one_query(tmp_path: Path) -> None:
     targets = "".join(
         f"- namespace: n{i % 100}\n"
         f"  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: w{i}}}\n"
@@ -295,7 +309,7 @@ def special(tmp_path: Path, kind: str) -> Iterator[Path]:
 
 
 @pytest.mark.timeout(20)
-def test_a_special_file_is_told_where_one_belongs(tmp_path: Path, special: Path, kind: str) -> None:
+def test_a_special_file_is_refused_at_once(tmp_path: Path, special: Path, kind: str) -> None:
     """As the main file, where `include` or a key names it, and should one replace a secret's."""
     with pytest.raises(ConfigError) as caught:
         load(special)
@@ -313,7 +327,6 @@ def test_a_special_file_is_told_where_one_belongs(tmp_path: Path, special: Path,
         SecretFile("bearer token", special).read()
 
 
-def test_standard_input_is_as_bounded_as_a_file() -> None:
-    """More than a file may have is refused like one."""
+def test_standard_input_has_the_limit_of_a_file() -> None:
     with pytest.raises(ConfigError, match="more than 16 MiB"):
         load(Path("standard input"), content=b"#" * (32 * 2**20 + 1))

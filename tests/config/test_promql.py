@@ -67,8 +67,7 @@ from tests.tables import rows
         ("", 0),
     ],
 )
-def test_the_longest_way_back(promql: str, seconds: float) -> None:
-    """Ranges that follow one another add up, others do not; quoted text and comments are none."""
+def test_ranges_within_one_another_add_up(promql: str, seconds: float) -> None:
     assert range_of(promql) == range_of(promql, math.inf) == seconds
 
 
@@ -97,15 +96,13 @@ def test_the_longest_way_back(promql: str, seconds: float) -> None:
         ("a[", 0),
     ],
 )
-def test_what_is_not_understood_is_unknown_and_no_instant(promql: str, known: float) -> None:
-    """Arithmetic, variables, MetricsQL's steps and omitted ranges count as what the caller says."""
+def test_a_range_that_does_not_parse_is_unknown(promql: str, known: float) -> None:
     assert range_of(promql, math.inf) == math.inf
     assert range_of(promql, 0.0) == known
     assert range_of(promql) >= UNKNOWN_RANGE
 
 
-def test_the_built_in_queries_say_how_far_they_look_back() -> None:
-    """The figures beside them are those of their PromQL."""
+def test_the_built_in_queries_have_the_ranges_of_their_promql() -> None:
     for query in DEFAULTS.values():
         assert query.range_seconds == range_of(query.promql)
 
@@ -146,7 +143,7 @@ AROUND = [
 
 @pytest.mark.parametrize("inner", ["up == {}0", 'up{{job!="a"}} < {}1', "a + b != {}c"])
 @pytest.mark.parametrize("around", AROUND)
-def test_a_comparison_inside_of_something_else_is_unclear(around: str, inner: str) -> None:
+def test_a_comparison_inside_another_operation_is_unclear(around: str, inner: str) -> None:
     """The 0 of a series that it found may come out, or what is made of it."""
     promql = around.format(inner.format(""))
     assert is_condition(promql) is None
@@ -162,8 +159,7 @@ def test_a_comparison_is_a_condition(promql: str) -> None:
 
 
 @pytest.mark.parametrize("promql", [*chain.from_iterable(rows(OTHERS)), ""])
-def test_anything_else_is_none(promql: str) -> None:
-    """With `bool` it returns 0 or 1; within something else it only chooses what that takes."""
+def test_any_other_expression_is_no_condition(promql: str) -> None:
     assert is_condition(promql) is False
 
 
@@ -197,8 +193,7 @@ ADDED = 'namespace="shop",pod=~"web-.+"'
         *((query.promql, "") for query in DEFAULTS.values()),
     ],
 )
-def test_some_of_the_series_of_a_query(promql: str, narrow: str) -> None:
-    """Each selector gets the matchers, wherever they have their place."""
+def test_each_selector_gets_the_matchers_of_own_pods(promql: str, narrow: str) -> None:
     found = narrowed(promql, *OWN)
     if narrow:
         assert found == narrow.replace("@", ADDED)
@@ -216,8 +211,7 @@ x / scalar(sum(y)) | vector(1) | 1 + 2 | sum( | x{,}
 
 
 @pytest.mark.parametrize("promql", [*chain.from_iterable(rows(OF_OTHERS)), "", "x" * 70_000])
-def test_what_depends_on_other_series_is_not_narrowed(promql: str) -> None:
-    """Nor what selects nothing, or is not understood."""
+def test_a_query_that_depends_on_other_series_is_not_narrowed(promql: str) -> None:
     assert narrowed(promql, *OWN) is None
 
 
@@ -229,15 +223,13 @@ METRICSQL = ("a if b", "a default 0", "median(x) by (pod)", "(a, b)", 'x{a="b" o
 
 
 @pytest.mark.parametrize("promql", [*NOT_UNDERSTOOD, *METRICSQL, "(" * 200, "1+" * 300 + "1"])
-def test_what_is_not_understood_is_refused(promql: str) -> None:
-    """With a sentence, and never with another exception; `read` refuses nothing."""
+def test_an_expression_that_does_not_parse_is_refused(promql: str) -> None:
     with pytest.raises(ValueError, match=r"it|is not"):
         parse(promql)
     read(promql)
 
 
-def test_names_and_matchers_are_found() -> None:
-    """Before the braces, in them, and in quotes."""
+def test_names_and_matchers_of_a_selector_are_found() -> None:
     for promql in ("x_total", '{__name__="x_total"}', '{"x_total",a=~"b"}'):
         (selector,) = selectors_in(parse(promql))
         named = (selector.name, *(matcher.value for matcher in selector.name_matchers))

@@ -16,6 +16,7 @@ from autoscaler.config.error_messages import findings_of
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
 from tests.config.api_form import defaulted
 from tests.importers import test_manifests
+from tests.places import places
 
 REFERENCE = Path(__file__).parents[2] / "config" / "autoscaler.yaml"
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
@@ -41,18 +42,6 @@ def reference() -> JsonValue:
         json.dumps(read(REFERENCE.read_text(encoding="utf-8"), lambda *_: None))
     )
     return value
-
-
-def places(value: JsonValue, location: Location = ()) -> list[Location]:
-    """List every location of a document."""
-    found = [location]
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            found += places(inner, (*location, key))
-    if isinstance(value, list):
-        for index, inner in enumerate(value):
-            found += places(inner, (*location, index))
-    return found
 
 
 def with_value(document: JsonValue, place: Location, value: JsonValue) -> JsonValue:
@@ -81,7 +70,7 @@ def outcome(path: Path, text: str) -> Config | ConfigError:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=VALUES)
-def test_any_value_at_any_place_is_taken_or_told(
+def test_any_value_at_any_place_is_taken_or_refused(
     tmp_path: Path, place: Location, value: JsonValue
 ) -> None:
     outcome(tmp_path / "a.yaml", json.dumps(with_value(reference(), place, value)))
@@ -100,15 +89,14 @@ def test_any_value_at_any_place_is_taken_or_told(
 @example("1" * 5000)
 @example('{"\\ud800": "\\ud800"}')
 @example("x: 'a\u2028b'")
-def test_any_text_is_taken_or_told(tmp_path: Path, text: str) -> None:
+def test_any_text_is_taken_or_refused(tmp_path: Path, text: str) -> None:
     assert isinstance(outcome(tmp_path / "a.yaml", text), ConfigError)
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(VALUES, st.lists(st.text(alphabet="*?[]!-.~a\x00\ud800", max_size=6))))
 @example(["[", "a[", "[!", "*]", "~", "~a", "~\x00", "."])
-def test_any_include_is_found_or_told(tmp_path: Path, include: JsonValue) -> None:
-    """Whatever `include` holds, what it stands for is found or refused in sentences."""
+def test_any_include_is_found_or_refused(tmp_path: Path, include: JsonValue) -> None:
     document = {"prometheus": {"url": "http://p"}, "include": include}
     outcome(tmp_path / "a.yaml", json.dumps(document))
 
@@ -122,10 +110,9 @@ MANIFESTS = [
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(MANIFESTS), VALUES)
-def test_any_value_in_a_manifest_is_told(
+def test_any_value_in_a_manifest_is_refused(
     tmp_path: Path, data: st.DataObject, manifest: dict[str, JsonValue], value: JsonValue
 ) -> None:
-    """Whatever a manifest holds, it is told in sentences, as a file and among the targets."""
     place = data.draw(st.sampled_from([place for place in places(manifest) if place]))
     document = with_value(manifest, place, value)
     assert isinstance(outcome(tmp_path / "a.yaml", json.dumps(document)), ConfigError)
@@ -144,10 +131,9 @@ HOSTS = st.one_of(
 @given(HOSTS, st.sampled_from(["", ":0", ":9090", ":65535", ":7x"]), st.text(max_size=5), st.text())
 @example("p", "", "%zz", "\xa0\xff")
 @example("p", "", "//[", "\t")
-def test_what_is_accepted_can_be_sent(
+def test_an_accepted_url_and_header_can_be_sent(
     tmp_path: Path, host: str, port: str, path: str, header: str
 ) -> None:
-    """A URL and a header that validation lets pass make a request without a fault."""
     url = f"http://{host}{port}/{path}"
     document = {"prometheus": {"url": url, "headers": {"X-A": header}}, "targets": []}
     config = outcome(tmp_path / "a.yaml", json.dumps(document))
@@ -163,8 +149,7 @@ def test_what_is_accepted_can_be_sent(
 
 @settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(["metrics", "behavior", "minReplicas"]), VALUES))
-def test_any_spec_is_converted_or_told(fields: dict[str, JsonValue]) -> None:
-    """A spec given as data is refused in sentences, or can be defaulted and converted."""
+def test_any_spec_is_converted_or_refused(fields: dict[str, JsonValue]) -> None:
     ref: JsonValue = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
     try:
         spec = SpecModel.model_validate({"scaleTargetRef": ref, "maxReplicas": 3, **fields})

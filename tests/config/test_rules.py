@@ -32,13 +32,12 @@ def value_of(text: str) -> JsonValue:
     return value
 
 
-def test_it_is_valid_by_draft_2020_12() -> None:
+def test_the_schema_is_valid_by_draft_2020_12() -> None:
     Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-def test_every_field_is_described() -> None:
-    """Whoever hovers over a key in an editor reads what it means."""
+def test_every_field_of_the_schema_has_a_description() -> None:
     for path, schema in properties(SCHEMA, ""):
         assert isinstance(schema.get("description"), str), path
         assert "Model" not in str(schema["description"]), path
@@ -64,8 +63,10 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
     + test_extension_rules.ROWS
     + test_service_rules.ROWS,
 )
-def test_each_of_the_faults_is_refused(tmp_path: Path, text: str, path: str, fragment: str) -> None:
-    """At its path, with a line and what is right; by the schema too, if a schema can see it."""
+def test_each_fault_is_refused_by_the_loader_and_the_schema(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
+    """The schema does not see some faults."""
     assert_refused(tmp_path, text, path, fragment)
     assert VALIDATOR.is_valid(value_of(text)) == (text in BEYOND_A_SCHEMA)
 
@@ -77,14 +78,14 @@ def test_each_of_the_faults_is_refused(tmp_path: Path, text: str, path: str, fra
     + test_service_rules.FINE
     + test_extension_rules.FINE,
 )
-def test_what_is_right_is_accepted(tmp_path: Path, text: str) -> None:
-    """What the API server takes is taken, also where it looks odd; the schema agrees."""
+def test_a_valid_document_is_accepted_by_the_loader_and_the_schema(
+    tmp_path: Path, text: str
+) -> None:
     loaded(tmp_path, with_servers(text))
     assert [error.message for error in VALIDATOR.iter_errors(value_of(text))] == []
 
 
-def test_accepts_keys_of_the_users_own() -> None:
-    """Those at the top that begin with x-, and no others."""
+def test_only_keys_at_the_top_that_begin_with_x_are_free() -> None:
     for of in (CONFIGURATION, INCLUDED):
         document = {"prometheus": {"url": "http://p"}} if of is CONFIGURATION else {}
         assert validator(of).is_valid(document | {"targets": [], "x-common": {"a": 1}})

@@ -57,7 +57,6 @@ LEAKS = [
 
 @pytest.mark.parametrize("text", LEAKS)
 def test_errors_show_no_secret(tmp_path: Path, text: str) -> None:
-    """A refused secret is named by its key and line, never by its value, in traceback or repr."""
     problems = refused(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load(tmp_path / "autoscaler.yaml")
@@ -78,8 +77,7 @@ def test_errors_show_no_secret(tmp_path: Path, text: str) -> None:
         f"password: {{{SECRET}: {SECRET}}}\n",
     ],
 )
-def test_of_another_programs_file_no_key_is_told(tmp_path: Path, text: str) -> None:
-    """Of a file that is no configuration not even the keys are told."""
+def test_keys_of_a_foreign_file_are_not_shown(tmp_path: Path, text: str) -> None:
     (tmp_path / "main.yaml").write_text("prometheus: {url: http://p}\ninclude: [a.yaml]\n")
     (tmp_path / "a.yaml").write_text(text)
     for name in ("a.yaml", "main.yaml"):
@@ -89,8 +87,7 @@ def test_of_another_programs_file_no_key_is_told(tmp_path: Path, text: str) -> N
         assert SECRET not in str(caught.value)
 
 
-def test_a_numeric_key_of_another_programs_file(tmp_path: Path) -> None:
-    """A key that is no text is quoted, with how to write it, in a configuration only."""
+def test_a_numeric_key_is_shown_of_a_configuration_only(tmp_path: Path) -> None:
     (problem,) = refused(tmp_path, "48151623: x\nother: y\n")
     assert problem.message.startswith("not a configuration")
     assert "48151623" not in str(problem)
@@ -98,21 +95,19 @@ def test_a_numeric_key_of_another_programs_file(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_is_a_number_is_not_shown(tmp_path: Path) -> None:
-    """A header whose secret is a number, and so of the wrong type, is not shown."""
     (problem,) = refused(tmp_path, prometheus("headers: {X-Pin: 48151623}\n"))
     assert "48151623" not in str(problem)
     assert "put it in quotes" in problem.message
 
 
-def test_files_are_named_not_read(tmp_path: Path) -> None:
+def test_the_content_of_a_secret_file_is_not_in_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(SECRET)
     config = loaded(tmp_path, prometheus("bearerTokenFile: token\n"))
     assert config.prometheus.bearer_token_file == tmp_path / "token"
     assert SECRET not in repr(config)
 
 
-def test_a_manifest_of_a_secret(tmp_path: Path) -> None:
-    """Of a manifest only the kind is told, and of an unlikely kind not even that."""
+def test_only_a_usual_kind_of_a_manifest_is_shown(tmp_path: Path) -> None:
     text = "apiVersion: v1\nkind: %s\nmetadata: {name: hunter2}\nstringData: {hunter2: hunter2}\n"
     (problem,) = refused(tmp_path, text % "Secret")
     assert (
@@ -123,8 +118,7 @@ def test_a_manifest_of_a_secret(tmp_path: Path) -> None:
     assert "hunter2" not in str(problem)
 
 
-def test_very_many_keys_of_another_programs_file(tmp_path: Path) -> None:
-    """Where the search ends before it is known what the file is, nothing is quoted either."""
+def test_very_many_keys_of_a_foreign_file_are_not_shown(tmp_path: Path) -> None:
     text = "".join(f"{48151623 + number}: x\n" for number in range(MOST_LOOKED_AT + 1))
     problems = refused(tmp_path, text)
     assert "481" not in "".join(str(problem).partition(": ")[2] for problem in problems)

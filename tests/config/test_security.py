@@ -40,7 +40,9 @@ tls: {certFile: s, keyFile: s} => tls.keyFile: s
 
 
 @pytest.mark.parametrize(("text", "key", "name"), cases(prometheus, "prometheus.", SECRETS))
-def test_a_secret_open_to_all_is_named(tmp_path: Path, text: str, key: str, name: str) -> None:
+def test_a_secret_that_all_may_read_is_a_warning(
+    tmp_path: Path, text: str, key: str, name: str
+) -> None:
     secret(tmp_path, name, 0o644)
     (warning,) = warnings_of(loaded(tmp_path, text))
     assert warning == (
@@ -59,18 +61,17 @@ def test_a_secret_open_to_all_is_named(tmp_path: Path, text: str, key: str, name
         (0o666, ["read by every user of this machine and written by others than its owner ("]),
     ],
 )
-def test_more_than_the_groups_right_to_read_is_told(
+def test_a_right_beyond_reading_by_the_group_is_a_warning(
     tmp_path: Path, mode: int, told: list[str]
 ) -> None:
-    """The owner's and the group's right to read is as it should be; more is not."""
     secret(tmp_path, "s", mode)
     warnings = warnings_of(loaded(tmp_path, prometheus("bearerTokenFile: s\n")))
     assert all(part in warning for part, warning in zip(told, warnings, strict=True))
     assert SECRET not in str(warnings)
 
 
-def test_files_of_a_mounted_secret_are_as_they_should_be_and_one_may_go(tmp_path: Path) -> None:
-    """The kubelet opens a volume to its pod only; what the daemon finds removed is told there."""
+def test_a_mounted_or_removed_secret_is_no_warning(tmp_path: Path) -> None:
+    """The kubelet opens a volume to its pod only; the daemon reports a removed file."""
     secret(tmp_path, "volume/..2026_01_01/token", 0o644)
     (tmp_path / "volume" / "..data").symlink_to("..2026_01_01")
     (tmp_path / "volume" / "token").symlink_to("..data/token")
@@ -95,7 +96,7 @@ def test_files_of_a_mounted_secret_are_as_they_should_be_and_one_may_go(tmp_path
         ("etc/targets.d", 0o1777, True),
     ],
 )
-def test_a_configuration_that_others_may_change(
+def test_a_configuration_that_others_may_change_is_a_warning(
     tmp_path: Path, path: str, mode: int, open_to_others: bool
 ) -> None:
     """Files and their folders; the sticky bit guards files, not a pattern that matches new ones."""
@@ -117,7 +118,7 @@ def test_a_configuration_that_others_may_change(
 @pytest.mark.parametrize(
     ("mode", "open_to_others"), [(0o777, True), (0o775, True), (0o1777, False)]
 )
-def test_a_folder_above_that_others_may_change(
+def test_a_folder_above_that_others_may_change_is_a_warning(
     tmp_path: Path, mode: int, open_to_others: bool
 ) -> None:
     """Whoever may write there can replace the folder below; also above what a link leads to."""
@@ -133,15 +134,14 @@ def test_a_folder_above_that_others_may_change(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_a_configuration_of_another_user(tmp_path: Path) -> None:
-    """Whoever owns a file may write it, whatever its mode."""
+def test_a_configuration_of_another_user_is_a_warning(tmp_path: Path) -> None:
     config = loaded(tmp_path, top(""))
     os.chown(tmp_path / "autoscaler.yaml", 4711, -1)
     (warning,) = warnings_of(config)
     assert warning.startswith(f"the configuration: {tmp_path}/autoscaler.yaml belongs to user 4711")
 
 
-def test_a_mounted_configuration_is_as_it_should_be(tmp_path: Path) -> None:
+def test_a_mounted_configuration_is_no_warning(tmp_path: Path) -> None:
     """The kubelet lets all write the folder of a volume, which only its pod sees."""
     volume = tmp_path / "volume"
     (volume / "..1").mkdir(parents=True)
@@ -153,8 +153,7 @@ def test_a_mounted_configuration_is_as_it_should_be(tmp_path: Path) -> None:
     assert warnings_of(load(volume / "autoscaler.yaml")) == []
 
 
-def test_a_link_to_a_configuration(tmp_path: Path) -> None:
-    """Whoever may write the folder that it leads to may replace the file there."""
+def test_the_folder_that_a_link_leads_to_is_checked(tmp_path: Path) -> None:
     for name in ("open", "closed"):
         (tmp_path / name).mkdir(mode=0o755)
     (tmp_path / "open" / "autoscaler.yaml").write_text(top(""))
@@ -164,8 +163,7 @@ def test_a_link_to_a_configuration(tmp_path: Path) -> None:
     assert warning.startswith(f"the configuration: {tmp_path / 'open'} can be written by others")
 
 
-def test_many_files_that_others_may_change(tmp_path: Path) -> None:
-    """Some are named, the others counted."""
+def test_only_ten_of_many_open_files_are_named(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"{number}.yml").write_text("targets: []\n")
         (tmp_path / f"{number}.yml").chmod(0o666)
@@ -174,8 +172,7 @@ def test_many_files_that_others_may_change(tmp_path: Path) -> None:
     assert warnings[-1] == "the configuration: 20 more files and folders are as open to others"
 
 
-def test_certificates_that_are_not_verified(tmp_path: Path) -> None:
-    """Trusting any certificate is said; so is nothing where all is well."""
+def test_unverified_certificates_are_a_warning(tmp_path: Path) -> None:
     (warning,) = warnings_of(loaded(tmp_path, prometheus("tls: {insecureSkipVerify: true}\n")))
     assert warning.startswith("prometheus.tls.insecureSkipVerify: any certificate is trusted")
     assert warnings_of(loaded(tmp_path, prometheus("tls: {serverName: a}\n"))) == []
@@ -193,8 +190,7 @@ def test_certificates_that_are_not_verified(tmp_path: Path) -> None:
         ("http://[::1]:9090", False),
     ],
 )
-def test_credentials_sent_unencrypted_are_named(tmp_path: Path, url: str, open_way: bool) -> None:
-    """Credentials that leave the machine as anyone can read them are named; their absence not."""
+def test_unencrypted_credentials_are_a_warning(tmp_path: Path, url: str, open_way: bool) -> None:
     secret(tmp_path, "s", 0o600)
     for key, field in (
         ("bearerTokenFile", "bearerTokenFile: s\n"),
@@ -212,24 +208,21 @@ def test_credentials_sent_unencrypted_are_named(tmp_path: Path, url: str, open_w
     assert [warning.startswith(said) for warning in warnings] == [True] * open_way
 
 
-def test_a_clients_secret_without_encryption(tmp_path: Path) -> None:
-    """It goes to the token URL."""
+def test_an_unencrypted_secret_of_a_client_is_a_warning(tmp_path: Path) -> None:
     secret(tmp_path, "s", 0o600)
     text = "oauth2: {clientId: a, clientSecretFile: s, tokenUrl: 'http://login/token'}\n"
     (warning,) = warnings_of(loaded(tmp_path, prometheus(text)))
     assert warning.startswith("prometheus.oauth2.tokenUrl: the client's secret is sent to http://")
 
 
-def test_a_password_in_the_servers_url_is_not_told() -> None:
-    """The rest of the URL is."""
+def test_a_password_in_the_url_of_the_server_is_not_shown() -> None:
     url = f"http://bot:{SECRET}@10.0.0.1:8080"
     (warning,) = warnings_of_access("context a", (), url=url, verified=True)
     assert SECRET not in warning
     assert "the server is http://10.0.0.1:8080, so" in warning
 
 
-def test_the_way_to_the_cluster(tmp_path: Path) -> None:
-    """The same of what a kubeconfig names, and of an API server that anyone may pretend to be."""
+def test_an_open_kubeconfig_and_an_unverified_server_are_warnings(tmp_path: Path) -> None:
     for name, mode in (("open", 0o644), ("closed", 0o600)):
         secret(tmp_path, name, mode)
     secrets = [("kubeconfig", tmp_path / name) for name in ("closed", "open", "missing")]
@@ -304,7 +297,9 @@ DOUBTFUL = [
 
 
 @pytest.mark.parametrize(("text", "path", "fragment"), DOUBTFUL)
-def test_what_is_doubtful_is_told_once(tmp_path: Path, text: str, path: str, fragment: str) -> None:
+def test_a_doubtful_setting_is_one_caution(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     (doubt,) = cautions_on(loaded(tmp_path, text))
     assert doubt.path == path
     assert fragment in doubt.message
@@ -335,13 +330,11 @@ FINE = [
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_what_is_not_doubtful_is_not_told(tmp_path: Path, text: str) -> None:
-    """Nothing is said of windows that are never open at once, nor of a count within the bounds."""
+def test_a_usual_setting_is_no_caution(tmp_path: Path, text: str) -> None:
     assert cautions_on(loaded(tmp_path, text)) == []
 
 
 def test_cautions_are_bounded_and_of_every_file(tmp_path: Path) -> None:
-    """No more are told than mistakes would be, and those of included files with their name."""
     target_ = extended("idle:").partition("targets:\n")[2]
     more = "".join(target_.replace("name: web", f"name: web-{number}") for number in range(150))
     (tmp_path / "more.yaml").write_text(f"targets:\n{more}")
@@ -412,6 +405,5 @@ def _document(written: object) -> str:
 
 
 def test_a_hold_and_a_bound_need_no_window(tmp_path: Path) -> None:
-    """Nothing waits until their ranges are whole."""
     keys = f"holdScaleDownQuery: {UNKNOWN}\nminReplicasQuery: {UNKNOWN}\n"
     assert cautions_on(loaded(tmp_path, target(keys))) == []

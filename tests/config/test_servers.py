@@ -105,7 +105,6 @@ def test_a_resource_has_its_usual_window_and_its_query_at_every_server(tmp_path:
 
 
 def test_one_query_of_a_server_is_one_object(tmp_path: Path) -> None:
-    """Ten thousand targets must not have ten thousand copies."""
     text = document("server: mimir\n")
     text += text[text.index("-\n") :].replace("name: web", "name: other")
     first, second = loaded(tmp_path, text).targets
@@ -173,16 +172,14 @@ AT_THE_TOP = "is the name of the server at the top"
         ),
     ],
 )
-def test_a_server_that_is_not_there_or_wrong_is_refused(
+def test_an_unknown_or_wrong_server_is_refused(
     tmp_path: Path, text: str, path: str, fragment: str
 ) -> None:
-    """A server that is not there, and whatever would be wrong of the default one."""
     (tmp_path / "ca.pem").write_text("x")
     assert_refused(tmp_path, text, path, fragment)
 
 
-def test_what_a_server_leaves_open_is_told(tmp_path: Path) -> None:
-    """A secret that all may read, a password in the clear, and certificates that nobody checks."""
+def test_the_weaknesses_of_a_server_are_warnings(tmp_path: Path) -> None:
     (tmp_path / "s").write_text(SECRET)
     (tmp_path / "s").chmod(0o644)
     own = "url: http://m, bearerTokenFile: s, tls: {insecureSkipVerify: true}"

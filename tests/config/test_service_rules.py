@@ -101,13 +101,12 @@ FINE = [
         ("0.0.0.0:65535", Address("0.0.0.0", 65535)),  # noqa: S104 - nothing is bound here
     ],
 )
-def test_what_may_stand_before_the_port(tmp_path: Path, text: str, address: Address) -> None:
+def test_a_host_is_a_name_an_address_or_empty(tmp_path: Path, text: str, address: Address) -> None:
     assert loaded(tmp_path, top(f"listen: {text}\n")).listen == address
     assert str(address) == text.strip("'")
 
 
-def test_nothing_is_kept_and_nowhere_listened(tmp_path: Path) -> None:
-    """Null turns these off; it is not their default."""
+def test_null_turns_off_listening_and_the_record(tmp_path: Path) -> None:
     config = loaded(tmp_path, top("listen: null\nrecord:\nstateDirectory:\n"))
     assert (config.listen, config.record, config.state_directory) == (None, None, None)
 
@@ -127,13 +126,11 @@ def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"A b\n", b"\xff", b"../etc"])
-def test_namespace_file_without_a_namespace(tmp_path: Path, content: bytes) -> None:
-    """A file that holds no namespace counts as none."""
+def test_a_file_without_a_namespace_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "namespace").write_bytes(content)
     assert pod_namespace(tmp_path / "namespace") is None
 
 
-def test_the_breaker_is_off_unless_it_has_a_value_and_has_defaults(tmp_path: Path) -> None:
-    """Those of the core."""
+def test_the_breaker_is_off_by_default_and_has_defaults(tmp_path: Path) -> None:
     assert loaded(tmp_path, top("scaleDownBreaker:\n")).breaker is None
     assert loaded(tmp_path, breaker("")).breaker == Breaker(30, 20, 600.0)

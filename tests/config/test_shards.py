@@ -29,8 +29,7 @@ def test_owners_are_the_same_in_every_process_and_release(shards: int, owners: l
     assert [owner(place, shards) for place in PLACES] == owners
 
 
-def test_another_number_moves_only_what_has_to_move() -> None:
-    """All that moves goes to the new shard, which is about its part; and the parts are even."""
+def test_another_shard_gets_an_even_part_and_nothing_else_moves() -> None:
     names = [f"namespace-{number}" for number in range(2000)]
     for before, after in pairwise(range(1, 9)):
         moved = [name for name in names if owner(name, before) != owner(name, after)]
@@ -44,13 +43,11 @@ def test_another_number_moves_only_what_has_to_move() -> None:
     ("pod", "number"),
     [("autoscaler-0", 0), ("autoscaler-12", 12), ("autoscaler-7d9f8b-x2x4z", None), ("a3", None)],
 )
-def test_the_number_is_at_the_end_of_the_pods_name(pod: str, number: int | None) -> None:
-    """As of a StatefulSet; the pod of a Deployment has none."""
+def test_the_number_of_a_shard_is_at_the_end_of_the_pod_name(pod: str, number: int | None) -> None:
     assert ordinal({"POD_NAME": pod}) == number
 
 
-def test_without_a_pod_the_host_has_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As machines are numbered, too."""
+def test_without_a_pod_the_host_name_has_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "scaler-3")
     assert ordinal({}) == 3
 
@@ -58,8 +55,7 @@ def test_without_a_pod_the_host_has_the_number(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("shard", "lease"), [(Shard(2, 4), "auto.scaler-2-of-4"), (Shard(0, 1), "auto.scaler")]
 )
-def test_the_name_of_a_lease_says_whose_it_is(shard: Shard, lease: str) -> None:
-    """A single shard has the Lease that there is without shards."""
+def test_the_name_of_a_lease_has_its_shard(shard: Shard, lease: str) -> None:
     assert shard.lease("auto.scaler") == lease
     assert Shard.of_lease(lease, "auto.scaler") == shard
     for other in ("other", "autoXscaler", "auto.scaler-1", "auto.scaler-1-of-0"):
@@ -103,22 +99,21 @@ def test_a_process_has_the_targets_of_its_shard(
         ("2", "", "shards: needs leaderElection: {enabled: true}: its Leases keep"),
     ],
 )
-def test_a_bad_value_is_refused(tmp_path: Path, shards: str, election: str, message: str) -> None:
-    """The key, the value and the correct form are named."""
+def test_a_wrong_number_of_shards_is_refused(
+    tmp_path: Path, shards: str, election: str, message: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         loaded(tmp_path, document(shards, election=election))
     assert message in str(refused.value)
 
 
 def test_a_process_without_a_number_is_refused(tmp_path: Path) -> None:
-    """It says the three ways to give it one."""
     config = loaded(tmp_path, document("2"))
     with pytest.raises(ConfigError, match=r"shards: the number of this process .*--shard N.*got 2"):
         FileSource(config.path, config.sources).own(config)
 
 
 def test_the_only_shard_needs_no_number(tmp_path: Path) -> None:
-    """So that a Deployment can take over from a StatefulSet of one shard."""
     config = loaded(tmp_path, document("1"))
     own = FileSource(config.path, config.sources).own(config)
     assert len(own.targets) == len(PLACES)

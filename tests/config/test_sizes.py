@@ -39,8 +39,7 @@ def aliases(metric: str, metrics: int, targets: int) -> str:
     return f"{PROMETHEUS}{QUERIES}targets:\n{first}{rest}"
 
 
-def test_a_short_file_of_many_aliases(tmp_path: Path) -> None:
-    """What they stand for is counted before it is made: it is refused with a line, and cheaply."""
+def test_aliases_that_stand_for_too_much_are_refused_cheaply(tmp_path: Path) -> None:
     text = aliases(METRIC, 1000, 400)
     assert len(text) < 20_000
     tracemalloc.start()
@@ -61,8 +60,7 @@ def test_a_thousand_targets_may_share_the_metrics_of_one(tmp_path: Path) -> None
     assert len(loaded(tmp_path, aliases(METRIC, 5, 1000)).targets) == 1000
 
 
-def test_aliases_that_nest_count_as_what_they_stand_for(tmp_path: Path) -> None:
-    """Anchors in anchors, which double with every line, are counted as what they stand for."""
+def test_nested_aliases_count_as_their_values(tmp_path: Path) -> None:
     lines = [f"a{number}: &a{number} [*a{number - 1}, *a{number - 1}]\n" for number in range(1, 35)]
     (problem,) = refused(tmp_path, PROMETHEUS + "a0: &a0 [x]\n" + "".join(lines))
     assert problem.message == (
@@ -71,8 +69,7 @@ def test_aliases_that_nest_count_as_what_they_stand_for(tmp_path: Path) -> None:
     )
 
 
-def test_aliases_that_are_deep(tmp_path: Path) -> None:
-    """Levels add up: ten that hold an alias of ten that hold another."""
+def test_the_levels_of_aliases_add_up(tmp_path: Path) -> None:
     lines = [
         f"a{number}: &a{number} {'[' * 10}*a{number - 1}{']' * 10}\n"
         for number in range(1, DEEPEST // 10 + 1)
@@ -82,8 +79,7 @@ def test_aliases_that_are_deep(tmp_path: Path) -> None:
     assert f"more than {DEEPEST} deep in one another" in problem.message
 
 
-def test_a_text_is_no_longer_than_any_query(tmp_path: Path) -> None:
-    """Whatever it is for: nothing looks at it first, and what is told does not quote it."""
+def test_the_length_of_a_text_is_limited(tmp_path: Path) -> None:
     longest = "x" * LONGEST_TEXT
     assert loaded(tmp_path, f"{PROMETHEUS}x-note: {longest}\n{QUERIES}targets: []\n").targets == ()
     for text in (f"queries: {{a: {longest}x}}", f'x-a: "{longest}x"', f'? "{longest}x"\n: 1'):
@@ -92,8 +88,9 @@ def test_a_text_is_no_longer_than_any_query(tmp_path: Path) -> None:
         assert problem.line == 3
 
 
-def test_values_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not each file may have as many as all."""
+def test_the_number_of_values_is_limited_over_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("autoscaler.config.documents.MOST_VALUES", 1000)
     values = "targets: []\nqueries: {%s}\n"
     first, second = (
@@ -120,8 +117,7 @@ def test_ten_thousand_large_targets_have_room() -> None:
 
 
 @pytest.mark.parametrize("name", ["autoscaler.yaml", "more.yaml"])
-def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
-    """It is not read to its end, be it the main file or an included one."""
+def test_a_file_of_gigabytes_is_not_read(tmp_path: Path, name: str) -> None:
     (tmp_path / "more.yaml").write_text("targets: []\n")
     (tmp_path / "autoscaler.yaml").write_text(PROMETHEUS + "include: [more.yaml]\n")
     with (tmp_path / name).open("r+b") as file:
@@ -134,7 +130,7 @@ def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
     )
 
 
-def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_all_files_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_OF_ALL", 2**20)
     for name in "ab":
         (tmp_path / f"{name}.yml").write_text("targets: []\n#" + "x" * 600_000)
@@ -143,8 +139,9 @@ def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.M
     assert problem.message == "with this file a configuration has more than 1 MiB; leave out some"
 
 
-def test_files_that_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a folder of files nor a list of names is followed without end."""
+def test_the_number_of_files_and_of_entries_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sources, "MOST_FILES", 3)
     monkeypatch.setattr("autoscaler.config.loading.MOST_FILES", 3)
     for name in "abcd":
@@ -171,8 +168,9 @@ def test_files_that_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
     ids=["aliases", "entries", "keys", "duplicates"],
 )
-def test_of_very_many_mistakes_a_hundred_are_told(tmp_path: Path, text: str, count: str) -> None:
-    """A hundred are told, and how many there are; they are not looked for without end."""
+def test_a_hundred_of_very_many_mistakes_are_reported(
+    tmp_path: Path, text: str, count: str
+) -> None:
     problems = refused(tmp_path, text)
     assert len(problems) == MOST_PROBLEMS + 1
     assert all(problem.line for problem in problems[:-1])
@@ -184,7 +182,6 @@ def test_of_very_many_mistakes_a_hundred_are_told(tmp_path: Path, text: str, cou
 
 
 def test_no_kind_of_mistake_hides_another(tmp_path: Path) -> None:
-    """One in every target and one in every query leave room for a single other one at the end."""
     row = f"- {{namespace: n%d, maxReplicas: 0, {REF.strip()}}}\n"
     queries = "".join(f"  q{number}: 5\n" for number in range(150))
     rows = "".join(row % number for number in range(5000))
@@ -201,21 +198,18 @@ def test_no_kind_of_mistake_hides_another(tmp_path: Path) -> None:
     assert "100 of 5,151 mistakes" in problems[-1].message
 
 
-def test_one_part_of_very_many_mistakes(tmp_path: Path) -> None:
-    """Where even to list them costs much, only how many they are is told."""
+def test_too_many_mistakes_in_one_part_are_only_counted(tmp_path: Path) -> None:
     (problem,) = refused(tmp_path, f"{PROMETHEUS}targets:\n{BASE % ('x, ' * 20_000)}")
     assert problem.path == "targets[0]"
     assert problem.message == "there are 20,000 mistakes in this, too many to tell them"
 
 
-def test_a_mistake_of_a_long_name(tmp_path: Path) -> None:
-    """A key of a megabyte makes no message of one."""
+def test_a_long_name_makes_no_long_message(tmp_path: Path) -> None:
     for text in (f"{'k' * 10**6}: 1\n", f"queries: {{{'k' * 10**6}: 1}}\n"):
         assert len(str(ConfigError(refused(tmp_path, PROMETHEUS + text)))) < 5000
 
 
 def test_merged_keys_cost_what_they_hold(tmp_path: Path) -> None:
-    """Ten thousand merges into a mapping of ten thousand keys are no hundred million steps."""
     keys = ", ".join(f"k{number}: 1" for number in range(10_000))
     merges = "<<: *x, " * 5_000 + f"<<: [{'*x, ' * 5_000}]"
     text = f"{PROMETHEUS}queries: &x {{}}\ntargets: [{{{keys}, {merges}}}]\n"

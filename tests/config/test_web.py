@@ -39,8 +39,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_everything_is_at_listen_without_it(tmp_path: Path) -> None:
-    """And only there, by http."""
+def test_without_web_the_pages_are_at_listen(tmp_path: Path) -> None:
     config = loaded(tmp_path, top("listen: 127.0.0.1:9"))
     assert config.web_listen == config.listen
     assert (config.web_url, config.web.tls, config.web.auth) == ("http://127.0.0.1:9", None, None)
@@ -94,10 +93,9 @@ TLS, clientAuthType: VerifyClientCertIfGiven, clientCAFile: junk}
 
 
 @pytest.mark.parametrize(("web", "path", "fragment"), cases(str, "web", WRONG))
-def test_what_is_wrong_is_said_at_its_place(
+def test_a_wrong_setting_of_web_is_refused_without_its_secret(
     files: Path, web: str, path: str, fragment: str
 ) -> None:
-    """With what would be right, and no secret that stands in a file or where a name belongs."""
     problems = refused(files, top(f"web: {{{web}}}"))
     assert path in {problem.path for problem in problems}
     assert fragment in next(str(problem) for problem in problems if problem.path == path)
@@ -106,18 +104,14 @@ def test_what_is_wrong_is_said_at_its_place(
 
 @pytest.mark.parametrize("listen", ['":9443"', "0.0.0.0:9443", "10.0.0.1:9443", '"[::]:9443"'])
 @pytest.mark.parametrize("place", ["web: {{listen: {}, {}}}", "listen: {}\nweb: {{{}}}"])
-def test_credentials_that_would_cross_the_network_unencrypted_are_refused(
-    files: Path, listen: str, place: str
-) -> None:
-    """At an address of its own, or at that of the metrics."""
+def test_credentials_over_the_network_need_tls(files: Path, listen: str, place: str) -> None:
     text = top(place.format(listen, "auth: {bearerTokenFile: token}"))
     (problem,) = refused(files, text)
     assert "auth needs tls" in str(problem)
     loaded(files, text.replace("auth:", f"{TLS}, auth:"))
 
 
-def test_where_nothing_listens_no_way_to_sign_in_is_needed(files: Path) -> None:
-    """Neither pages nor metrics need anything; a way to sign in needs an address."""
+def test_tls_needs_an_address(files: Path) -> None:
     (problem,) = refused(files, top(f"listen: null\nweb: {{{TLS}}}"))
     assert "needs a listen of its own for tls, since `listen` is null" in str(problem)
     config = loaded(files, top(f"listen: null\nweb: {{listen: ':9443', {TLS}}}"))
@@ -139,16 +133,15 @@ USERS = [
 
 
 @pytest.mark.parametrize(("text", "fragment"), USERS)
-def test_users_that_are_none(files: Path, text: str, fragment: str) -> None:
-    """All of them at once, by name; what stands for a hash may be a password and is not shown."""
+def test_wrong_users_are_refused_by_name(files: Path, text: str, fragment: str) -> None:
+    """A text in place of a hash may be a password, and is not shown."""
     (files / "users").write_text(text)
     (problem,) = refused(files, top("web: {auth: {basicAuthUsersFile: users}}"))
     assert fragment in str(problem)
     assert "hunter2" not in str(problem)
 
 
-def test_hashes_as_the_usual_tools_write_them(tmp_path: Path) -> None:
-    """Apache's `htpasswd` writes $2y$."""
+def test_hashes_of_htpasswd_are_taken(tmp_path: Path) -> None:
     file = tmp_path / "users"
     file.write_text("\n".join(f"u{n}: ${v}${HASHES[NEW][4:]}" for n, v in enumerate(("2a", "2y"))))
     assert list(users_in(file)) == ["u0", "u1"]

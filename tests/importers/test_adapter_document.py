@@ -19,8 +19,9 @@ ROWS = re.findall(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}{row[2]}")
-def test_a_row_is_what_a_metric_becomes(row: tuple[MetricType, str, str, str, str]) -> None:
-    """Its query, and the selector that the metric has here."""
+def test_each_row_of_the_document_is_the_result_of_an_import(
+    row: tuple[MetricType, str, str, str, str],
+) -> None:
     kind, name, more, promql, becomes = row
     labels = re.search(r"matchLabels: (\{.*\})", more)
     of = re.search(r"of an? (\w+)", more)
@@ -41,5 +42,4 @@ def test_a_row_is_what_a_metric_becomes(row: tuple[MetricType, str, str, str, st
 
 
 def test_the_document_shows_each_type() -> None:
-    """Five rows."""
     assert [row[0] for row in ROWS] == ["Pods", "Pods", "Object", "Object", "External"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import time
 import urllib.parse
 import urllib.request
@@ -28,7 +27,8 @@ from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.controlplane.workloads import pod_template
 from tests.worlds.prometheus.exporter import series_of
-from tests.worlds.prometheus.server import PrometheusServer, required_program
+from tests.worlds.prometheus.past import write_samples
+from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE, ALONE, PrometheusAdapter
 
 # The adapter is built where it is not there yet, which takes minutes.
@@ -268,7 +268,6 @@ def past_and_future(namespace: str, now: float) -> Iterator[str]:
             yield f"{series} {slope * STEP * number!r} {at:.3f}\n"
         for series, value in gauges.items():
             yield f"{series} {value!r} {at:.3f}\n"
-    yield "# EOF\n"
 
 
 @dataclass
@@ -316,7 +315,7 @@ def world(
         template = pod_template("web")
         template["metadata"]["name"] = pod
         admin_api.create(f"/api/v1/namespaces/{namespace}/pods", template)
-    _write_samples(folder / "prometheus", namespace)
+    write_samples(folder / "prometheus", past_and_future(namespace, time.time()))
     written = {
         key: [item.rule for item in CASES if (item.kind == "External") is external]
         for key, external in (("rules", False), ("externalRules", True))
@@ -329,15 +328,6 @@ def world(
         with adapter.start(lambda: _serves(made)):
             yield made
     admin_api.delete(f"/api/v1/namespaces/{namespace}")
-
-
-def _write_samples(folder: Path, namespace: str) -> None:
-    folder.mkdir()
-    text = folder / "samples.txt"
-    text.write_text("".join(past_and_future(namespace, time.time())))
-    promtool = required_program("promtool", "prometheus")
-    blocks = [promtool, "tsdb", "create-blocks-from", "openmetrics", str(text)]
-    subprocess.run([*blocks, str(folder / "data")], check=True, capture_output=True)
 
 
 def _serves(world: World) -> bool:

@@ -126,10 +126,9 @@ external | x{namespace="<<index .LabelValuesByName "namespace">>"} | - | x{names
 
 
 @pytest.mark.parametrize(("kind", "written", "selector", "promql", "becomes"), rows(QUERIES))
-def test_a_query_is_asked_once_for_all_where_that_can_be(
+def test_a_query_serves_all_hpas_if_possible(
     kind: str, written: str, selector: str, promql: str, becomes: str
 ) -> None:
-    """What the adapter pins for one HPA becomes labels; else the query is that of the HPA."""
     of = rules({"metricsQuery": written.replace("SUM", SUM)})
     found = resolved(of, KINDS[kind], selector=SELECTORS[selector])
     assert (found.query, found.selector) == (promql, SELECTORS[becomes])
@@ -168,8 +167,7 @@ def test_nan_is_zero_as_in_the_custom_metrics_api() -> None:
     assert isinstance(found.query, str)
 
 
-def test_external_rules_may_be_for_no_namespace() -> None:
-    """With `namespaced: false` the selector alone chooses, of any namespace."""
+def test_a_rule_that_is_not_namespaced_reads_any_namespace() -> None:
     of = rules({"resources": {"namespaced": False}})
     elsewhere = {"matchLabels": {"namespace": "queues", "queue": "orders"}}
     found = resolved(of, EXTERNAL, selector=elsewhere)
@@ -222,12 +220,10 @@ REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
 def test_a_metric_without_a_query_has_a_reason(
     kind: Kind, rule: Mapping[str, object], selector: object, sentence: str
 ) -> None:
-    """With what to do, and never with a query that reads something else."""
     assert sentence in refusal(rules(rule), kind, selector=selector)
 
 
-def test_a_refusal_names_similar_metrics() -> None:
-    """And that a rule of the other kind would give the metric."""
+def test_a_refusal_names_similar_metrics_and_the_other_kind() -> None:
     of = rules({"seriesQuery": "http_requests_total", "name": {"as": "http_requests_per_second"}})
     near = refusal(of, name="http_request_per_second")
     assert "near it are http_requests_per_second;" in near
@@ -270,8 +266,7 @@ def test_the_last_rule_that_finds_series_wins(query: str, promql: str, other: st
 
 
 @pytest.mark.parametrize("query", ['{__name__=~"jobs|queue"}', '{__name__=~"^queue_.*"}', "queue"])
-def test_an_earlier_rule_may_win_where_the_last_finds_nothing(query: str) -> None:
-    """The adapter falls back to it, and the import says so."""
+def test_an_earlier_rule_may_win_if_the_last_finds_nothing(query: str) -> None:
     found = resolved(rules({**NAMED, "seriesQuery": query}, MAX))
     assert str(found.query).startswith("max(jobs{")
     (note,) = found.notes
@@ -279,7 +274,6 @@ def test_an_earlier_rule_may_win_where_the_last_finds_nothing(query: str) -> Non
 
 
 def test_a_rule_for_any_series_may_win_over_a_pattern() -> None:
-    """Of neither is it known which series there are."""
     pattern = {"seriesQuery": '{__name__=~"^http_.*"}', "name": {"matches": "^http_(x)$"}}
     anything = {"seriesQuery": '{c="d"}', "name": {"matches": "^(.+)_(.+)$", "as": "x"}}
     for both in ((pattern, anything), (anything, pattern)):
@@ -291,8 +285,7 @@ def test_a_rule_for_any_series_may_win_over_a_pattern() -> None:
         assert "can give this metric, too" in note
 
 
-def test_rules_of_one_query_need_no_choice() -> None:
-    """Whichever wins, it asks the same."""
+def test_equal_queries_of_two_rules_have_no_note() -> None:
     found = resolved(rules(NAMED, {**NAMED, "seriesQuery": 'jobs{c="d"}'}))
     assert found.notes == ()
 
@@ -306,8 +299,7 @@ NOT_UNDERSTOOD: list[Mapping[str, object]] = [
 
 
 @pytest.mark.parametrize("rule", NOT_UNDERSTOOD)
-def test_a_rule_that_is_not_understood_is_not_passed_over(rule: Mapping[str, object]) -> None:
-    """Another rule that gives the metric is not taken in silence: the last one counts there."""
+def test_an_unknown_rule_is_noted_or_refused(rule: Mapping[str, object]) -> None:
     first = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
     found = known(rules_in(Fields({"rules": [first, {**first, **rule}]})))
     metric = outcome(found)
@@ -345,8 +337,7 @@ def test_several_series_of_one_object_are_noted(written: str, is_noted: bool) ->
     assert external.notes == ()
 
 
-def test_series_that_are_there_decide() -> None:
-    """Of several that a name can come from: the last rule that finds some, as in the adapter."""
+def test_the_last_rule_with_existing_series_wins() -> None:
     of = AdapterRules(custom=chart_rules())
     gauge = 'sum(hits{namespace!="",pod!=""}) by (namespace, pod)'
     rate = 'sum(rate(hits_total{namespace!="",pod!=""}[5m])) by (namespace, pod)'
@@ -387,8 +378,7 @@ def test_prometheus_is_asked_for_the_series_of_a_rule(series: str, query: str) -
         assert any("no series" in note for note in missing.notes)
 
 
-def test_only_series_with_the_objects_label_count() -> None:
-    """The adapter has no metric of pods where no series of a rule has a label for them."""
+def test_only_series_with_the_label_of_the_object_count() -> None:
     of = rules({"seriesQuery": '{a="b",__name__=~"^y.*"}', "name": {"as": "x"}})
     by_deployment = {"template": "kube_<<.Resource>>"}
     later = rules(
@@ -399,8 +389,7 @@ def test_only_series_with_the_objects_label_count() -> None:
     assert found.query == 'sum(y_total{namespace!="",pod!=""}) by (namespace, pod)'
 
 
-def test_a_name_of_cadvisor_is_tried_with_its_prefix() -> None:
-    """The chart's rules for `container_` are for what cAdvisor has, and for nothing else."""
+def test_only_names_of_cadvisor_are_tried_with_its_prefix() -> None:
     of = AdapterRules(custom=chart_rules())
     found = resolved(of, name="cpu_usage")
     assert "container_cpu_usage_seconds_total" in str(found.query)
@@ -408,8 +397,7 @@ def test_a_name_of_cadvisor_is_tried_with_its_prefix() -> None:
     assert "container_" not in str(found.query)
 
 
-def test_a_long_query_keeps_its_lines() -> None:
-    """Without comments."""
+def test_a_long_query_keeps_its_lines_without_comments() -> None:
     total = "sum(\n  requests_of_all_kinds_total{<<.LabelMatchers>>}\n) by (<<.GroupBy>>)\n"
     ratio = f"{SUM}\n  / # of all\n{total}"
     found = resolved(rules({"metricsQuery": ratio}))
@@ -451,15 +439,13 @@ USUAL = [
 
 
 @pytest.mark.parametrize(("name", "query"), USUAL)
-def test_the_built_in_query_stands_for_the_usual_resource_rules(name: str, query: str) -> None:
-    """Those of the adapter's chart, of its samples and of kube-prometheus, as a difference."""
+def test_the_built_in_query_replaces_the_usual_resource_rules(name: str, query: str) -> None:
     written, different, problems = resource_query(name, query)
     assert (written, problems) == (None, ())
     assert len(different) == (name == "cpu")
 
 
 def test_a_resource_rule_with_more_matchers_counts_each_container_once() -> None:
-    """By the newest start time, with the same matchers, under the labels that it has."""
     query = f'sum(rate({CPU}{{<<.LabelMatchers>>,job="kubelet"}}[5m])) by (<<.GroupBy>>)'
     written, different, _ = resource_query("cpu", query)
     matchers = 'container!="", container!="POD", job="kubelet"'
@@ -487,7 +473,6 @@ def test_a_resource_rule_with_more_matchers_counts_each_container_once() -> None
     ],
 )
 def test_any_other_resource_rule_is_kept_with_a_difference(query: str) -> None:
-    """By namespace, pod and container, without the pause container and the pod's own cgroup."""
     written, different, problems = resource_query("cpu", query)
     assert isinstance(written, Mapping)
     text = str(written["query"])

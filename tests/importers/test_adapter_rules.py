@@ -71,7 +71,7 @@ def read(document: object) -> AdapterRules:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
-def test_rules_are_found_wherever_they_are_written(document: Mapping[str, object]) -> None:
+def test_rules_are_found_in_each_form_of_document(document: Mapping[str, object]) -> None:
     """Each form gives both rules, and accounts for all of its keys."""
     fields = Fields(document)
     rules = known(rules_in(fields))
@@ -87,15 +87,14 @@ def test_rules_are_found_wherever_they_are_written(document: Mapping[str, object
     assert refused == []
 
 
-def test_the_address_of_prometheus_is_that_of_the_values() -> None:
-    """With port and path; a template of it is none."""
+def test_the_address_of_prometheus_comes_from_the_values() -> None:
     assert read(VALUES).prometheus_url == "http://prometheus.monitoring.svc:9090/p"
     assert read(BARE).prometheus_url is None
     templated = {**VALUES, "prometheus": {"url": "http://{{ .Release.Name }}"}}
     assert read(templated).prometheus_url is None
 
 
-def test_a_key_that_nothing_is_known_of_is_told_in_a_text_too() -> None:
+def test_an_unknown_key_in_a_text_is_refused() -> None:
     text = yaml.safe_dump({"rules": [{**RULE, "labelValueReplacements": []}]})
     fields = Fields(config_map(text))
     assert rules_in(fields) is not None
@@ -103,8 +102,7 @@ def test_a_key_that_nothing_is_known_of_is_told_in_a_text_too() -> None:
     assert refused.location == ("data", "config.yaml", "rules", 0, "labelValueReplacements")
 
 
-def test_keys_that_say_nothing_are_accounted_for() -> None:
-    """Empty texts, lists and mappings, and null."""
+def test_empty_keys_are_accounted_for() -> None:
     empty = {"seriesFilters": [], "name": {"matches": "", "as": None}, "resources": {}}
     group = {"overrides": {"ns": {"group": "", "resource": "namespace"}}, "template": ""}
     rules = [{**RULE, **empty}, {**RULE, "name": {}, "resources": group}]
@@ -133,21 +131,18 @@ def test_keys_that_say_nothing_are_accounted_for() -> None:
         config_map("rules: [{alert: x}]", "prometheus.yml"),
     ],
 )
-def test_other_documents_have_none(document: object) -> None:
-    """Rules of alerts, other ConfigMaps, and what is no document at all."""
+def test_other_documents_have_no_rules(document: object) -> None:
     assert rules_in(Fields(document)) is None
 
 
-def test_the_chart_has_default_rules_unless_told_otherwise() -> None:
-    """They come first, so that those of the values win."""
+def test_the_default_rules_of_the_chart_come_first() -> None:
     values = {"rules": {"custom": [RULE]}}
     assert [rule.of_chart for rule in read(values).custom] == [True] * 6 + [False]
     assert read({"rules": {"default": True, "custom": []}}).custom == chart_rules()
     assert not read({"rules": {"default": False, "custom": []}}).custom
 
 
-def test_rules_in_a_configmap_of_their_own_are_asked_for() -> None:
-    """`rules.existing` replaces all others in the chart."""
+def test_an_existing_configmap_of_rules_is_requested() -> None:
     fields = Fields({"rules": {"existing": "my-rules", "custom": [RULE]}})
     rules = known(rules_in(fields))
     assert rules.custom == ()
@@ -155,8 +150,8 @@ def test_rules_in_a_configmap_of_their_own_are_asked_for() -> None:
     assert (refused.location, "my-rules" in refused.why) == (("rules", "existing"), True)
 
 
-def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
-    """All at once; a rule is kept with its problem, as it may be the one that counts."""
+def test_each_wrong_rule_has_a_problem_at_its_place() -> None:
+    """A rule with a problem stays, since it may be the one that counts."""
     text = textwrap.dedent("""\
         rules:
         - {seriesQuery: a, metricsQuery: "sum(<<.Series>>) by (<<.GroupBy"}
@@ -200,7 +195,6 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
 
 
 def test_rules_of_several_documents_keep_their_order() -> None:
-    """Of two that give a metric the later one wins."""
     both = merged([read(BARE), read(VALUES)])
     assert len(both.custom) == len(both.external) == 2
     assert both.prometheus_url == "http://prometheus.monitoring.svc:9090/p"
@@ -221,8 +215,9 @@ overrides: {} | - | Pod | -
 
 
 @pytest.mark.parametrize(("resources", "group", "kind", "label"), rows(LABELS))
-def test_a_resource_has_a_label(resources: str, group: str, kind: str, label: str) -> None:
-    """By an override of its singular or plural, else by the template."""
+def test_the_label_of_a_resource_is_that_of_an_override_or_the_template(
+    resources: str, group: str, kind: str, label: str
+) -> None:
     (rule,) = read({"rules": [{**RULE, "resources": yaml.safe_load(resources)}]}).custom
     assert (rule.resources.label(group.strip("-"), kind) or "-") == label
 
@@ -248,8 +243,9 @@ def test_a_resource_has_a_label(resources: str, group: str, kind: str, label: st
         ({"seriesQuery": '{job="x"}'}, "no-series_per_second", []),
     ],
 )
-def test_a_rule_is_inverted(changes: Mapping[str, object], metric: str, series: list[str]) -> None:
-    """From the name of a metric to the names that its series can have, and no others."""
+def test_a_rule_gives_the_series_of_a_metric(
+    changes: Mapping[str, object], metric: str, series: list[str]
+) -> None:
     (rule,) = read({"rules": [{**RULE, **changes}]}).custom
     assert [made.text for made in rule.series_of(metric)] == series
     assert all(rule.name_of(name) == metric for name in series)

@@ -86,7 +86,6 @@ def test_every_file_is_imported_or_refused_with_a_sentence(tmp_path: Path) -> No
 
 
 def test_autoscalers_of_resource_metrics_are_imported_whole(tmp_path: Path) -> None:
-    """Every HPA with Resource metrics alone is imported exactly or with what is meant."""
     whole = 0
     for file, ran in each("hpa", tmp_path):
         (manifest, *_) = documents(file)
@@ -123,8 +122,7 @@ def test_scaled_objects_have_a_target_or_a_known_reason(tmp_path: Path) -> None:
     assert whole > 0.7 * every, (imported, whole, every)
 
 
-def test_metrics_with_a_rule_have_a_query(tmp_path: Path) -> None:
-    """With the rules of their repository 95 % of the metrics of an adapter have a query."""
+def test_95_percent_of_the_metrics_with_a_rule_have_a_query(tmp_path: Path) -> None:
     groups: dict[str, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
     for folder in ("hpa", "adapter"):
         for line in (CORPUS / folder / "MANIFEST.jsonl").read_text().splitlines():

@@ -82,7 +82,7 @@ def adapter(url: str) -> str:
         ),
     ],
 )
-def test_the_default_server(
+def test_a_server_that_all_sources_name_is_the_default(
     sources: list[str], url: str, servers: dict[str, str], tmp_path: Path
 ) -> None:
     """Otherwise each target names its own, whatever the order, and the report lists the others."""
@@ -121,8 +121,7 @@ def servers_of(configuration: dict[str, Any], target: dict[str, Any]) -> str | N
     return asked.pop() if asked else None
 
 
-def test_the_server_that_is_given_is_the_default() -> None:
-    """The others are named, and those that name none ask it."""
+def test_the_server_of_the_option_is_the_default() -> None:
     options = ImportOptions(prometheus=B)
     result = converted(OF_CPU, keda("one", asks(A)), keda("two", asks(B)), options=options)
     assert result.configuration["prometheus"] == {"url": B, "servers": {"a": {"url": A}}}

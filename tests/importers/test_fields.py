@@ -14,8 +14,7 @@ def said(fields: Fields) -> dict[str, KeyOutcome]:
     return {".".join(map(str, entry.location)): entry.outcome for entry in fields.entries()}
 
 
-def test_what_is_read_is_carried_over_unless_something_else_is_said() -> None:
-    """Before or after; to look says nothing."""
+def test_a_key_that_is_read_is_carried_over() -> None:
     fields = Fields(DOCUMENT)
     spec = fields.within("spec")
     spec.different("a", why="it differs")
@@ -25,7 +24,7 @@ def test_what_is_read_is_carried_over_unless_something_else_is_said() -> None:
     assert said(fields) == {"kind": KeyOutcome.REFUSED, "spec.a": KeyOutcome.DIFFERENT}
 
 
-def test_what_nobody_speaks_of_is_refused_as_high_up_as_nothing_below_is_known() -> None:
+def test_a_key_that_nothing_reads_is_refused() -> None:
     """A key covers what is below it; an entry of a list that is no mapping is left, too."""
     fields = Fields(DOCUMENT)
     for item in fields.within("spec", "b").each("d"):
@@ -50,8 +49,7 @@ def test_a_secret_is_never_shown() -> None:
     assert [entry.sentence for entry in fields.entries()][-1] == "lost"
 
 
-def test_what_a_text_holds_has_entries_below_it() -> None:
-    """They come in the order of the document, with those of the text."""
+def test_values_of_a_parsed_text_have_entries_below_it() -> None:
     fields = Fields({"data": {"x": "a: 1"}, "kind": "ConfigMap"})
     inner = fields.within("data").parsed("x", value={"a": 1})
     inner.get("a")
@@ -61,7 +59,7 @@ def test_what_a_text_holds_has_entries_below_it() -> None:
     assert len(fields.entries()) == 2
 
 
-def test_the_value_stands_in_a_sentence_that_has_it_not() -> None:
+def test_a_sentence_without_the_value_gets_it() -> None:
     fields = Fields({"a": "x1", "b": 2})
     fields.refused("a", why="x1 is wrong")
     fields.refused("b", why="this is wrong")
@@ -72,7 +70,6 @@ def test_the_value_stands_in_a_sentence_that_has_it_not() -> None:
 
 
 def test_an_equal_query_has_one_name() -> None:
-    """Another one of the same name gets a number; a name that cannot be is none."""
     shared = SharedSettings()
     assert shared.query("a", "up", "why") == "a"
     assert shared.query("b", "up", "why", "too") == "a"

@@ -48,10 +48,9 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("source", "text", "taken"), MATCHES)
-def test_an_expression_matches_what_it_does_in_go(
+def test_an_expression_matches_as_in_go(
     source: str, text: str, taken: tuple[str, ...] | None
 ) -> None:
-    """The leftmost match, its groups, ends of text rather than of lines."""
     regex = GoRegex(source)
     match = regex.search(text)
     groups = match and (match[0], *match.groups(default=""))
@@ -141,8 +140,9 @@ TURNED = r"""
 
 
 @pytest.mark.parametrize(("source", "template", "name", "texts"), rows(TURNED))
-def test_an_expression_is_turned_around(source: str, template: str, name: str, texts: str) -> None:
-    """From the name that a template made to the texts that it can have been made of."""
+def test_a_name_gives_the_texts_that_it_can_come_from(
+    source: str, template: str, name: str, texts: str
+) -> None:
     regex = GoRegex(source)
     captures = captures_of(name, template, regex)
     made = None if captures is None else [text.text for text in regex.texts(captures)]
@@ -150,8 +150,7 @@ def test_an_expression_is_turned_around(source: str, template: str, name: str, t
     assert list(parts_of(template, regex))
 
 
-def test_a_text_that_could_be_longer_is_not_sure() -> None:
-    """What any text could stand in is left empty, and said; so it is of alternatives and (?i)."""
+def test_a_text_of_many_forms_is_not_sure() -> None:
     assert not any(made.sure for made in GoRegex("^(a|b.+)$").texts())
     assert not any(made.sure for made in GoRegex("(?i)^a$").texts())
     assert GoRegex("^requests_(.*)").texts() == [PossibleText("requests_", sure=False)]
@@ -181,7 +180,7 @@ FILLED = [
 
 
 @pytest.mark.parametrize(("source", "filled"), FILLED)
-def test_a_template_becomes_what_go_makes_of_it(source: str, filled: str) -> None:
+def test_a_template_is_filled_as_by_go(source: str, filled: str) -> None:
     assert Template(source).fill(DATA) == filled
 
 
@@ -203,8 +202,7 @@ NO_FIELDS = """
 
 
 @pytest.mark.parametrize("source", NO_FIELDS.split("\n")[1:-1])
-def test_anything_but_a_field_is_refused_with_what_to_write(source: str) -> None:
-    """Never half a query: the sentence names the fields and says where PromQL goes instead."""
+def test_a_template_with_more_than_fields_is_refused(source: str) -> None:
     with pytest.raises(TemplateError, match="in `queries` by hand"):
         Template(source).fill(DATA)
 

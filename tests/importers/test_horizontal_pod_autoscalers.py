@@ -55,15 +55,6 @@ autoscaling/v2beta1
 """.replace("CPU_70", CPU_70)
 
 
-@pytest.mark.parametrize(("version", "spec", "metric"), rows(VERSIONS))
-def test_metrics_of_every_version(tmp_path: Path, version: str, spec: str, metric: str) -> None:
-    """Those without an adapter are carried over exactly, and the configuration is valid."""
-    ran = imported(tmp_path, autoscaler(spec, version))
-    assert (ran.code, ran.target["metrics"]) == (0, [yaml.safe_load(metric)])
-    assert ran.keys("different") == ran.keys("refused") == {}
-    assert ran.config.targets[0].key == "shop/Deployment/web"
-
-
 OLD = """
 {type: Pods, pods: {metricName: rps, targetAverageValue: 100}}
     | {type: Pods, pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: 100}}}
@@ -77,20 +68,31 @@ OLD = """
 """
 
 
-@pytest.mark.parametrize(("metric", "written"), rows(OLD))
-def test_a_metric_of_an_adapter_in_v2beta1(tmp_path: Path, metric: str, written: str) -> None:
-    """Its keys have other names there; without a rule it is a guess that is undecided."""
-    ran = imported(tmp_path, autoscaler(f"metrics: [{metric}]", "autoscaling/v2beta1"))
-    assert ran.target["metrics"] == [yaml.safe_load(written)]
+@pytest.mark.parametrize(
+    ("version", "spec", "metric"),
+    [
+        *rows(VERSIONS),
+        *(("autoscaling/v2beta1", f"metrics: [{old}]", metric) for old, metric in rows(OLD)),
+    ],
+)
+def test_metrics_of_every_version_become_those_of_v2(
+    tmp_path: Path, version: str, spec: str, metric: str
+) -> None:
+    """Exactly, and the configuration is valid; without a rule of an adapter a query is a guess."""
+    ran = imported(tmp_path, autoscaler(spec, version))
+    assert ran.target["metrics"] == [yaml.safe_load(metric)]
+    assert ran.decided.targets[0].key == "shop/Deployment/web"
+    if "metricName" not in spec:
+        assert ran.code == 0
+        assert ran.keys("different") == ran.keys("refused") == {}
+        return
+    assert ran.code == 3
     (left,) = ran.target["undecided"]
     assert left["field"].endswith(".metricName")
     assert "its query is a guess from the name" in left["why"]
-    assert ran.code == 3
-    assert ran.decided.targets
 
 
-def test_metrics_in_the_annotations_of_v1(tmp_path: Path) -> None:
-    """They come before the cpu of the spec, as the API server has them."""
+def test_metrics_in_the_annotations_of_v1_come_first(tmp_path: Path) -> None:
     held = [{"type": "Resource", "resource": {"name": "memory", "targetAverageUtilization": 60}}]
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 60}}
     notes = json.dumps(
@@ -115,8 +117,7 @@ def test_metrics_in_the_annotations_of_v1(tmp_path: Path) -> None:
     assert "invalid JSON of metrics" in "".join(broken.keys("different").values())
 
 
-def test_a_rule_gives_the_query(tmp_path: Path) -> None:
-    """Two HPAs with one metric share one query, which is asked once."""
+def test_two_hpas_with_one_metric_share_one_query(tmp_path: Path) -> None:
     metrics = "metrics: [{type: Pods, pods: {metric: {name: rps}, target: {type: AverageValue, "
     first = autoscaler(f'{metrics}averageValue: "30"}}}}}}]')
     second = first.replace("name: web", "name: api").replace("namespace: shop", "namespace: bank")
@@ -137,8 +138,7 @@ RATIO = textwrap.dedent("""\
 
 
 @pytest.mark.parametrize("kind", ["AverageValue", "Value"])
-def test_a_ratio_that_is_divided_by_the_replicas(tmp_path: Path, kind: str) -> None:
-    """It is imported as it is, and a comment says what was probably meant."""
+def test_a_ratio_with_an_average_has_a_comment(tmp_path: Path, kind: str) -> None:
     key = kind[0].lower() + kind[1:]
     target = f"target: {{type: {kind}, {key}: 500m}}"
     metric = f"metrics: [{{type: External, external: {{metric: {{name: share}}, {target}}}}}]"
@@ -167,10 +167,9 @@ USUAL | autoscaling/v2
     ("reference", "version", "spec", "why"),
     rows(MEANT.replace("USUAL", USUAL).replace("CPU_70", CPU_70)),
 )
-def test_what_is_meant_is_imported_with_a_difference(
+def test_a_wrong_version_or_kind_is_corrected_with_a_difference(
     tmp_path: Path, reference: str, version: str, spec: str, why: str
 ) -> None:
-    """The report says it, and a comment above the place in the configuration."""
     ran = imported(tmp_path, autoscaler(spec.strip("-"), version).replace(USUAL, reference))
     (sentence,) = ran.keys("different").values()
     assert why in sentence
@@ -193,14 +192,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("spec", "why"), REFUSED)
-def test_what_the_api_server_refuses(tmp_path: Path, spec: str, why: str) -> None:
-    """It is refused with the sentence that a configuration would be, and nothing is written."""
+def test_a_spec_that_the_api_server_refuses_is_refused(tmp_path: Path, spec: str, why: str) -> None:
     ran = imported(tmp_path, autoscaler(spec))
     assert [sentence[: len(why)] for sentence in ran.sentences] == [why]
     assert (ran.code, ran.text) == (3, "")
 
 
-def test_the_rest_is_imported(tmp_path: Path) -> None:
+def test_broken_documents_do_not_stop_the_import(tmp_path: Path) -> None:
     """Patches, templates, dead groups, placeholders and broken YAML are each told beside it."""
     whole = autoscaler("minReplicas: 2")
     patch = whole.replace(
@@ -238,18 +236,25 @@ def test_the_rest_is_imported(tmp_path: Path) -> None:
     assert ran.report["summary"]["other"] == 1
 
 
-def test_a_placeholder_is_left_to_decide(tmp_path: Path) -> None:
-    """The target stands there with what has to be filled in, and is refused until it is."""
-    ran = imported(tmp_path, autoscaler("minReplicas: ${MIN}").replace("namespace: shop", "x: y"))
-    assert ran.target["minReplicas"] == "${MIN}"
+@pytest.mark.parametrize(
+    ("written", "value", "why"),
+    [
+        ("minReplicas: ${MIN}", "${MIN}", "${MIN} is a placeholder"),
+        ("minReplicas: 2\nminReplicas: 3", 2, "duplicate key"),
+    ],
+)
+def test_a_doubtful_value_is_undecided(
+    tmp_path: Path, written: str, value: object, why: str
+) -> None:
+    """The target has it, and is refused until somebody decides."""
+    ran = imported(tmp_path, autoscaler(written))
+    assert (ran.target["minReplicas"], ran.code) == (value, 3)
     (left,) = ran.target["undecided"]
     assert left["field"] == "spec.minReplicas"
-    assert left["why"].startswith("${MIN} is a placeholder that nothing fills in here")
-    assert ran.code == 3
+    assert left["why"].startswith(why)
 
 
-def test_the_namespace_of_what_names_none(tmp_path: Path) -> None:
-    """It is that of -n, else `default`, and a comment says so."""
+def test_a_manifest_without_a_namespace_gets_the_default(tmp_path: Path) -> None:
     text = autoscaler("minReplicas: 2").replace(", namespace: shop", "")
     ran = imported(tmp_path, text)
     assert (ran.target["namespace"], ran.code) == ("default", 0)
@@ -259,8 +264,7 @@ def test_the_namespace_of_what_names_none(tmp_path: Path) -> None:
     assert "names no namespace" not in named.text
 
 
-def test_what_an_api_server_fills_in_is_left_out(tmp_path: Path) -> None:
-    """Defaults of `behavior` and of minReplicas are no person's words; `behavior: {}` is."""
+def test_defaults_of_the_api_server_are_left_out(tmp_path: Path) -> None:
     up = (
         "{stabilizationWindowSeconds: 0, selectPolicy: Max, policies: [{type: Pods, value: 4, "
         "periodSeconds: 15}, {type: Percent, value: 100, periodSeconds: 15}]}"
@@ -276,24 +280,14 @@ def test_what_an_api_server_fills_in_is_left_out(tmp_path: Path) -> None:
     assert bare.config.targets[0].spec.behavior is not None
 
 
-def test_two_of_one_workload(tmp_path: Path) -> None:
-    """The second is refused, and the first one's source is named."""
+def test_a_second_autoscaler_of_a_workload_is_refused(tmp_path: Path) -> None:
     ran = imported(tmp_path, autoscaler("minReplicas: 2"), autoscaler("minReplicas: 3"))
     (sentence,) = ran.sentences
     assert f"as HorizontalPodAutoscaler web of {tmp_path}/0.yaml does" in sentence
     assert ran.target["minReplicas"] == 2
 
 
-def test_keys_that_stand_twice(tmp_path: Path) -> None:
-    """The first is imported, and which of them counts has to be decided."""
-    ran = imported(tmp_path, autoscaler("minReplicas: 2\nminReplicas: 3"))
-    (left,) = ran.target["undecided"]
-    assert left["field"] == "spec.minReplicas"
-    assert left["why"].startswith("duplicate key")
-
-
-def test_a_list_and_a_manifest_without_its_first_lines(tmp_path: Path) -> None:
-    """Items of Lists are imported one by one; a bare spec is recognized."""
+def test_lists_and_bare_specs_are_imported(tmp_path: Path) -> None:
     items = [yaml.safe_load(autoscaler("minReplicas: 2"))]
     listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
     bare = "spec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b}\n"

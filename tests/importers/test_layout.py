@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.migrate.configuration import as_text
+from tests.places import places
 
 SCALARS = (
     st.none()
@@ -34,25 +35,17 @@ VALUES = st.recursive(
 )
 
 
-def places(value: object, location: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    found = [location]
-    if isinstance(value, dict | list):
-        for key, text in value.items() if isinstance(value, dict) else enumerate(value):
-            found += places(text, (*location, key))
-    return found
-
-
 @given(st.dictionaries(st.text(), VALUES, min_size=1, max_size=5), st.data())
 def test_any_document_is_written_as_it_is(document: dict[str, object], data: st.DataObject) -> None:
     """Whatever stands in it, and wherever comments do, which are one printable line each."""
-    some = st.lists(st.sampled_from(places(document)) | st.just(("targets", 3)), max_size=4)
+    some = st.lists(st.sampled_from(list(places(document))) | st.just(("targets", 3)), max_size=4)
     comments = {place: [data.draw(st.text())] for place in data.draw(some)}
     text = as_text(document, comments)
     assert yaml.safe_load(text) == document
     assert text.isascii()
 
 
-def test_how_it_looks() -> None:
+def test_a_document_is_laid_out_for_people() -> None:
     """Short mappings stand on one line, comments above, texts of several lines as they are."""
     metric = {"metric": {"name": "m"}, "target": {"type": "Value", "value": 3}}
     policy = {"type": "Pods", "value": 1, "periodSeconds": 60}

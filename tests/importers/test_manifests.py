@@ -155,7 +155,6 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("text", "sentence"), FOREIGN)
 def test_a_foreign_file_is_named(tmp_path: Path, text: str, sentence: str) -> None:
-    """One sentence says what it is, be it the main file or an included one."""
     (problem,) = refused(tmp_path, text)
     assert sentence in problem.message
     (tmp_path / "more.yaml").write_text(text)
@@ -164,8 +163,7 @@ def test_a_foreign_file_is_named(tmp_path: Path, text: str, sentence: str) -> No
     assert sentence in included.message
 
 
-def test_a_misspelt_configuration_is_one(tmp_path: Path) -> None:
-    """Where every key at the top is a slip, each is told with what was meant."""
+def test_a_configuration_of_misspelt_keys_is_a_configuration(tmp_path: Path) -> None:
     problems = refused(tmp_path, "promethues: {url: http://p}\ntargetss: []\n")
     assert [(problem.path, problem.message) for problem in problems] == [
         ("promethues", "is not known here: did you mean `prometheus`?"),
@@ -174,7 +172,6 @@ def test_a_misspelt_configuration_is_one(tmp_path: Path) -> None:
 
 
 def test_an_included_file_alone_is_refused(tmp_path: Path) -> None:
-    """It is told that such a file is checked with the one that includes it, and nothing else."""
     targets = [{"namespace": "a", **yaml.safe_load(V2)["spec"]}]
     (problem,) = refused(tmp_path, yaml.safe_dump({"targets": targets}))
     assert problem.path == "prometheus"

@@ -51,7 +51,6 @@ OLD = "metric-config.external.prometheus-query.prometheus/jobs"
 def test_the_query_of_an_annotation_is_taken(
     tmp_path: Path, metric: object, annotations: dict[str, str]
 ) -> None:
-    """With every key accounted for, and nothing left to decide."""
     ran = imported(tmp_path, hpa(metric, annotations))
     assert ran.code == 0
     assert list(ran.document["queries"].values()) == [QUERY]
@@ -60,8 +59,7 @@ def test_the_query_of_an_annotation_is_taken(
     assert ran.config.targets
 
 
-def test_the_server_of_an_annotation_is_asked(tmp_path: Path) -> None:
-    """Each query asks its own."""
+def test_a_query_asks_the_server_of_its_annotation(tmp_path: Path) -> None:
     server = {f"{OF}/query": QUERY, f"{OF}/prometheus-server": "http://thanos.monitoring.svc"}
     options = ImportOptions(prometheus="http://prometheus:9090")
     ran = imported(tmp_path, hpa(external(labels=TYPE), server), options=options)
@@ -74,7 +72,6 @@ def test_the_server_of_an_annotation_is_asked(tmp_path: Path) -> None:
 
 
 def test_an_object_metric_with_a_query_is_external(tmp_path: Path) -> None:
-    """Its query gives one value, which is of no object."""
     ran = imported(tmp_path, hpa(OBJECT, {f"{OF_OBJECT}/query": f"scalar({QUERY})"}))
     assert ran.code == 0
     assert ran.target["metrics"] == [external()]
@@ -126,7 +123,6 @@ TOOLS = [
 def test_an_open_decision_names_the_tool_or_what_is_wrong(
     tmp_path: Path, metric: object, annotations: dict[str, str], why: str
 ) -> None:
-    """In place of rules of prometheus-adapter, which the tool never had."""
     ran = imported(tmp_path, hpa(metric, annotations), AWS)
     (left,) = ran.target["undecided"]
     assert why in left["why"]

@@ -36,8 +36,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("promql", "kept"), KEPT)
-def test_a_label_is_kept_all_the_way(promql: str, kept: str | None) -> None:
-    """Each aggregation and each match of two sides has it, or nothing is written."""
+def test_a_label_is_kept_by_each_operation(promql: str, kept: str | None) -> None:
     assert promql_answers.keeping(promql, ["namespace"]) == kept
     if kept is not None:
         assert promql_answers.has(parse(kept), "namespace")
@@ -63,13 +62,11 @@ PODS = [*each(WITH_POD, expected=True), *each(WITHOUT_POD, expected=False)]
 
 
 @pytest.mark.parametrize(("promql", "has"), PODS)
-def test_the_labels_of_an_answer_are_known(promql: str, *, has: bool) -> None:
-    """Whether a series of the answer can have the label, if those that are read have it."""
+def test_an_answer_has_a_label_if_no_operation_drops_it(promql: str, *, has: bool) -> None:
     assert promql_answers.has(parse(promql), "pod") is has
 
 
 def test_an_expression_on_several_lines_becomes_one() -> None:
-    """Without comments, and without blanks at brackets; strings stay as they are."""
     promql = 'sum(\n  rate(x{a="b  # c"}[1m])  # why\n) by (pod , le)\n'
     assert promql_answers.tidied(promql) == 'sum(rate(x{a="b  # c"}[1m])) by (pod, le)'
 
@@ -100,6 +97,5 @@ NUMBERS = [*each(ONE, expected=True), *each(SEVERAL, expected=False)]
 
 
 @pytest.mark.parametrize(("promql", "expected"), NUMBERS)
-def test_whether_a_query_gives_one_value(promql: str, *, expected: bool) -> None:
-    """A number among the arguments of a function says nothing of its vectors."""
+def test_a_query_without_vectors_gives_one_value(promql: str, *, expected: bool) -> None:
     assert promql_answers.is_one_value(parse(promql)) is expected

@@ -16,7 +16,8 @@ from autoscaler.lab.policy_tests.expectations import unmet
 from autoscaler.lab.policy_tests.loading import load_tests
 from autoscaler.lab.policy_tests.running import TooLargeTestError, run
 from autoscaler.lab.policy_tests.settings import ReadyTest
-from tests.config.test_robustness import VALUES, places, with_value
+from tests.config.test_robustness import VALUES, with_value
+from tests.places import places
 from tests.policy_tests.files import WEB, ran
 
 DOCUMENT = """

@@ -49,16 +49,14 @@ DIFFERENCES: dict[str, tuple[tuple[FieldChange, ...], tuple[DifferingReading, ..
 
 
 @pytest.mark.parametrize("text", DIFFERENCES)
-def test_a_difference_is_a_sentence(text: str) -> None:
-    """With what differs, both values, and by how much where that is a number."""
+def test_a_difference_has_both_values_and_their_ratio(text: str) -> None:
     fields, readings = DIFFERENCES[text]
     told = disagreement(AgreementInterval(BASE, BASE + 60, A.DIFFERENT, 9, 8, fields, readings))
     assert (told.message, told.ours, told.theirs) == (text, 9, 8)
     assert (len(told.fields), len(told.readings)) == (len(fields), len(readings))
 
 
-def test_each_kind_has_words() -> None:
-    """None is told by its name in the code."""
+def test_each_kind_of_agreement_has_words() -> None:
     assert set(AGREEMENT_WORDS) == set(A)
 
 
@@ -130,8 +128,7 @@ def test_without_a_comparison_the_hpa_is_the_reason() -> None:
     )
 
 
-def test_shares_are_of_what_was_compared() -> None:
-    """Those of what was not are of all."""
+def test_shares_are_of_the_compared_time() -> None:
     found = agreement({A.EQUAL: 60, A.WITHIN_PERIOD: 20, A.DIFFERENT: 20, A.NOT_COMPARED: 300})
     told = agreement_answer(WEB, found, differences=(FIELD,))
     assert (told.agreement, told.equal, told.compared_seconds) == (0.8, 0.6, 100)
@@ -150,7 +147,6 @@ def test_shares_are_of_what_was_compared() -> None:
     [(1, "100 %"), (0.99999, "99.9 %"), (0.5, "50 %"), (0.0001, "less than 0.1 %"), (0, "0 %")],
 )
 def test_a_share_is_rounded_down(share: float, text: str) -> None:
-    """A hundred percent is all of it, and what there is is not none."""
     assert percent(share) == text
 
 
@@ -158,6 +154,5 @@ def test_a_share_is_rounded_down(share: float, text: str) -> None:
     ("live", "shadow", "text"),
     [(3, 7, "3 of 10 targets moved, 7 in shadow"), (0, 1, "0 of 1 target moved, 1 in shadow")],
 )
-def test_how_far_a_move_has_come(live: int, shadow: int, text: str) -> None:
-    """Of all targets."""
+def test_the_progress_of_a_move_counts_all_targets(live: int, shadow: int, text: str) -> None:
     assert moved(live, shadow) == text

@@ -49,8 +49,7 @@ def at(chart: Chart, time: float) -> int:
 # -- lines ---------------------------------------------------------------------------------------
 
 
-def test_lines() -> None:
-    """Each holds from its time on; the last time is that of the last sync."""
+def test_each_value_holds_from_its_time_on() -> None:
     record = played(Timeline(spec(QUEUE, maximum=8), replicas=3), 30, 30, 60, 60, 60, 60)
     chart = charted(record)
     assert [time - BASE for time in chart.times] == [0, 30, 45, 75]
@@ -76,8 +75,7 @@ def test_lines() -> None:
         (replace(cpu(average("1Gi")), name="memory"), "bytes per pod"),
     ],
 )
-def test_units(metric: object, unit: str) -> None:
-    """A value is in base units, as its target is."""
+def test_values_are_in_base_units(metric: object, unit: str) -> None:
     timeline = Timeline(spec(metric), replicas=2)  # type: ignore[arg-type] # it is one
     record = MemoryRecord().keep_synced(timeline.sync("0s", cpu=40, memory=40))
     (lines,) = charted(record).metrics
@@ -86,8 +84,7 @@ def test_units(metric: object, unit: str) -> None:
     assert lines.target == {"%": 50, "cores per pod": 0.5, "bytes per pod": 2**30}[unit]
 
 
-def test_nothing_recorded() -> None:
-    """There is no chart before the first sync, after the last, nor of what is unknown."""
+def test_a_time_without_records_has_no_chart() -> None:
     record = played(Timeline(spec(QUEUE), replicas=3), 30, 30)
     assert chart_of(MemoryRecord(), WEB, BASE, BASE + HOUR) is None
     assert chart_of(record, WEB, BASE - HOUR, BASE - 1) is None
@@ -95,8 +92,7 @@ def test_nothing_recorded() -> None:
     assert chart_of(record, "shop/Deployment/other", BASE, BASE + HOUR) is None
 
 
-def test_missing() -> None:
-    """A missing value is a gap, and so is what was asked for."""
+def test_a_missing_value_is_a_gap() -> None:
     chart = charted(played(Timeline(spec(QUEUE), replicas=3), 30, None, 30))
     (metric,) = chart.metrics
     assert [*metric.value] == [10, None, 10]
@@ -104,8 +100,7 @@ def test_missing() -> None:
     assert [*chart.current] == [3, 3, 3]
 
 
-def test_a_reload() -> None:
-    """A metric that came with it has no value before, and a target changes with it."""
+def test_a_metric_has_no_value_before_it_was_added() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, 30, 31)
     timeline.change(spec(external(average("5")), MAILS))
@@ -115,8 +110,7 @@ def test_a_reload() -> None:
     assert (mails.targets, mails.value) == ((None, None, 10.0), (None, None, 6.667))
 
 
-def test_a_lost_entry() -> None:
-    """Counts, bounds and marks are shown without it; the metrics have no names."""
+def test_counts_and_marks_are_shown_without_a_lost_entry() -> None:
     record = played(Timeline(spec(QUEUE), replicas=3), 30, 60, 60)
     lost = MemoryRecord()
     for change in reversed(record.changes([WEB], BASE, BASE + HOUR, limit=9)):
@@ -140,10 +134,9 @@ def test_a_lost_entry() -> None:
         (Extensions(fallback=Fallback(3, 1)), [None] * 3, ShadeKind.FALLBACK, (0, 30)),
     ],
 )
-def test_shades(
+def test_a_shade_lasts_from_the_first_sync_to_the_end_of_a_state(
     extensions: Extensions, queues: list[float | None], kind: ShadeKind, span: tuple[float, float]
 ) -> None:
-    """From the sync at which they began to that at which they had ended, or to the record's end."""
     record = played(Timeline(spec(QUEUE), replicas=3, extensions=extensions), *queues)
     chart = charted(record)
     assert (kind, *span) in shaded(chart)
@@ -152,8 +145,7 @@ def test_shades(
         assert "no answer for queue" in chart.shades[0].text
 
 
-def test_a_lapse() -> None:
-    """Every line has a gap in it, and no shade but its own."""
+def test_a_lapse_is_a_gap_in_every_line() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, None, None).keep_lapse(WEB, BASE + 15, BASE + 300)
     record.keep_synced(timeline.sync("5m", queue=None)).keep_synced(
@@ -172,8 +164,7 @@ def test_a_lapse() -> None:
     ]
 
 
-def test_what_is_before_the_record_and_after_now_is_shaded_as_such() -> None:
-    """Neither is a time without a record, which is only up to now."""
+def test_times_before_the_record_and_after_now_are_shaded() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, 30, 30, 30).keep_lapse(WEB, BASE + 30, BASE + 100)
 
@@ -187,8 +178,7 @@ def test_what_is_before_the_record_and_after_now_is_shaded_as_such() -> None:
     assert shaded(charted(record, 10, 30, now=BASE + 100)) == []
 
 
-def test_a_removed_target() -> None:
-    """It ends where it left the configuration."""
+def test_the_lines_of_a_removed_target_end() -> None:
     record = played(Timeline(spec(QUEUE), replicas=3), 30, 30)
     last = known(record.change_at(WEB, BASE + 15))
     removed = replace(last, id=9, time=BASE + 30, marks=Mark.REMOVED, message="removed")
@@ -199,8 +189,7 @@ def test_a_removed_target() -> None:
     assert shaded(chart) == [(ShadeKind.REMOVED, 30, 90)]
 
 
-def test_marks() -> None:
-    """Each is a change of the count with who made it, from what to what."""
+def test_each_change_of_the_count_is_a_mark_with_its_author() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, 30, 60, 60)
     record.keep_synced(timeline.by_hand(9, "kubectl").sync("45s", queue=90))
@@ -212,8 +201,7 @@ def test_marks() -> None:
     assert foreign.text == '"kubectl" set the replicas: 6 -> 9'
 
 
-def test_marks_too_near_to_tell_apart() -> None:
-    """They are one, which says how many."""
+def test_marks_near_one_another_are_one() -> None:
     queues = [30, 60] * 40
     flags = Flags(downscale_stabilization=0.0)
     record = played(Timeline(spec(QUEUE), replicas=3, flags=flags), *queues)
@@ -240,8 +228,7 @@ def walk(seed: int, count: int) -> list[Sample]:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 99), most=st.integers(60, 400))
-def test_no_step_is_lost(seed: int, most: int) -> None:
-    """At most so many rows reach the least and the most count of each time."""
+def test_sampling_keeps_the_extremes_of_the_count(seed: int, most: int) -> None:
     samples = walk(seed, 900)
     rows = rows_of(samples, [], BASE, BASE + 900 * 15)
     kept = sampled_indexes(rows, BASE, BASE + 900 * 15, most)
@@ -261,8 +248,7 @@ def _counts(rows: Iterable[ChartRow | Sample], begin: float, end: float) -> list
     return [row.numbers[0] or 0 for row in rows if begin <= row.time - BASE < end]
 
 
-def test_extremes_of_values_are_kept() -> None:
-    """Of all that is not shown, the least and the most are."""
+def test_sampling_keeps_the_extremes_of_values() -> None:
     record = played(Timeline(spec(QUEUE), replicas=3), *[30 + index % 3 for index in range(200)])
     whole = charted(record).metrics[0]
     few = charted(record, most_points=8)
@@ -272,8 +258,7 @@ def test_extremes_of_values_are_kept() -> None:
     assert {*few.metrics[0].high} == {max(values)} | {few.metrics[0].high[-1]}
 
 
-def test_extremes_of_a_minute_are_kept() -> None:
-    """They are those of its value; its count is the last."""
+def test_a_minute_has_the_extremes_of_its_values() -> None:
     record = played(Timeline(spec(QUEUE), replicas=3), 30)
     minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (2, 3, 4000, 2), (8, 3, 9500, 4))
     (queue,) = charted(record.keep_sample(WEB, minute)).metrics
@@ -283,8 +268,7 @@ def test_extremes_of_a_minute_are_kept() -> None:
     assert counts == [(0, 3), (60, 3), (300, 3)]
 
 
-def test_extremes_end_with_a_reload() -> None:
-    """Those of a metric are not those of another one that came in its place."""
+def test_extremes_end_when_a_metric_is_replaced() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, *[30 + index % 3 for index in range(100)])
     timeline.change(spec(MAILS))
@@ -296,8 +280,7 @@ def test_extremes_end_with_a_reload() -> None:
     assert min(value for value in mails.low if value is not None) == 10
 
 
-def test_a_short_lapse_is_shown_among_many_rows() -> None:
-    """Also where it is shorter than a bucket."""
+def test_a_lapse_shorter_than_a_bucket_is_shown() -> None:
     samples = [Sample(BASE + 15 * index, (3, 3, index, 3)) for index in range(1000)]
     rows = rows_of(samples, [Lapse(BASE + 7501, BASE + 7509)], BASE, BASE + 15000)
     kept = sampled_indexes(rows, BASE, BASE + 15000, 20)

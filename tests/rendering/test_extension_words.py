@@ -230,8 +230,7 @@ def test_a_sentence_states_the_decision_and_its_reason(name: str, sentence: str)
     assert f"{synced.classified().state}: {verdict(synced)}" == sentence
 
 
-def test_the_cause_changes_when_a_fallback_begins() -> None:
-    """So that the log tells it, once."""
+def test_the_cause_changes_once_when_a_fallback_begins() -> None:
     timeline = target(FALLBACK, replicas=3)
     causes = []
     for time in ("0s", "15s", "30s"):
@@ -246,8 +245,7 @@ def test_a_hold_without_an_answer_is_a_failure() -> None:
     assert cause == f"MissingHold: {UNKNOWN}"
 
 
-def test_an_incomplete_reading_says_what_it_asks_for_in_place_of_the_fallback() -> None:
-    """The words of the decision name the one that counts."""
+def test_an_incomplete_reading_replaces_the_fallback() -> None:
     partly = Values((45_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
     text = explain(synced(FEW, 9, partly, extensions=lower(4)))
     told = "queue failed in 1 sync, its partial reading asks for at least 5"
@@ -255,16 +253,14 @@ def test_an_incomplete_reading_says_what_it_asks_for_in_place_of_the_fallback() 
     assert f"{told}\n" in text, "the fallback and what it depends on are not named"
 
 
-def test_a_value_below_a_thousandth_is_told_where_it_wakes_a_target() -> None:
-    """Its metric would else be active at 0, above 0."""
+def test_a_value_below_a_thousandth_that_wakes_a_target_is_shown() -> None:
     tiny = Values((0,), total=0.0005)
     woken = synced(FEW, 0, tiny, extensions=replace(IDLE, activations=()))
     assert "queue is active (0.0005, target 10 per replica)" in verdict(woken)
     assert "active: 0.0005 is above the activation threshold 0" in explain(woken)
 
 
-def test_an_incomplete_answer_for_a_bound_is_told() -> None:
-    """In the sentence, and where the bound is explained."""
+def test_an_incomplete_answer_for_a_bound_is_shown() -> None:
     timeline = target(replicas=9)
     timeline.asked_bounds(Values((4_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),)))
     synced = result(timeline.sync("0s", queue=30).sync("6m", queue=5))
@@ -273,8 +269,7 @@ def test_an_incomplete_answer_for_a_bound_is_told() -> None:
     assert "minReplicas 4 by minReplicasQuery, maxReplicas" in explain(synced)
 
 
-def test_a_mistaken_annotation_is_not_why_nothing_can_be_decided() -> None:
-    """The cause is what failed."""
+def test_a_mistaken_annotation_does_not_hide_the_failure() -> None:
     scale = Scale(3, 3, "", annotations=(("autoscaler/paused", "scale-dwon"),))
     observation = Observation(scale, None, (PodSamples(samples(1, 2, 3)),))
     of = spec(cpu(utilization(50)))
@@ -315,16 +310,14 @@ def test_an_explanation_has_each_rule(row: list[str]) -> None:
     assert [line for line in lines_of(result(TIMELINES[name])) if line in lines] == lines
 
 
-def test_a_saturation_is_explained_once_it_is_one() -> None:
-    """A scale-up that the policies delay is none; one that has lasted for 15 minutes is."""
+def test_a_saturation_is_explained_after_15_minutes() -> None:
     timeline = target(replicas=20).sync("0s", queue=230)
     assert "saturated" not in explain(result(timeline))
     told = explain(result(timeline.sync("15m", queue=230)))
     assert "below demand   3 replicas below demand since 00:00:00Z: TooManyReplicas" in told
 
 
-def test_the_end_of_no_pause_is_explained() -> None:
-    """An annotation that gives only the end does nothing."""
+def test_an_end_without_a_pause_has_no_effect() -> None:
     alone = "autoscaler/paused-until has no effect without"
     timeline = target(replicas=3).annotated(paused_until=UNTIL).sync("0s", queue=30)
     assert alone in explain(result(timeline))
@@ -394,8 +387,7 @@ def document(timeline: Timeline) -> Any:
     return whole(result(timeline)).document()
 
 
-def test_the_record_has_what_applies_and_nothing_else() -> None:
-    """Keys of a rule that a target has not are left out."""
+def test_the_record_has_only_the_rules_of_the_target() -> None:
     plain = document(target(replicas=3).sync("0s", queue=30))
     new = {"pause", "idle", "hold", "minReplicasBy", "maxReplicasBy", "missingBound"}
     assert not new & plain.keys()
@@ -433,8 +425,7 @@ def test_the_record_has_what_applies_and_nothing_else() -> None:
     assert shown == (None, "<unknown>/10", 2)
 
 
-def test_the_document_shows_real_sentences() -> None:
-    """Each line of the section's log is one of those above."""
+def test_the_sentences_of_the_document_are_real() -> None:
     (section,) = re.findall(r"^## Extensions$(.*?)^## ", DOCUMENT, re.MULTILINE | re.DOTALL)
     shown = re.findall(r"\] shop/Deployment/\S+: (.*)$", section, re.MULTILINE)
     assert len(shown) >= 3

@@ -23,8 +23,7 @@ ODD = History(
 
 
 @given(st.dictionaries(st.text(max_size=4), histories | st.just(ODD), max_size=3), st.booleans())
-def test_every_history_is_read_as_it_was(known: dict[str, History], leads: bool) -> None:
-    """Infinities and halves of characters too, one line for each target."""
+def test_every_history_is_read_as_it_was_written(known: dict[str, History], leads: bool) -> None:
     sent = list(lines(T0, known, leads=leads))
     assert [line.count(b"\n") for line in sent] == [1] * (len(known) + 1)
     shown = read(sent, known.keys())
@@ -32,8 +31,7 @@ def test_every_history_is_read_as_it_was(known: dict[str, History], leads: bool)
     assert all(same(shown.histories[key], known[key]) for key in known)
 
 
-def test_only_the_targets_that_are_wanted_are_kept_and_no_number_stays_none() -> None:
-    """A daemon may have thousands of others; NaN is not equal to itself, and survives."""
+def test_only_requested_targets_are_read_and_nan_survives() -> None:
     history = History((Recommendation(3, math.nan),))
     found = read(lines(T0, {"a": history, "b": nth(2)}, leads=True), {"a", "c"}).histories
     assert found.keys() == {"a"}
@@ -59,21 +57,18 @@ HEADER = b'{"version":2,"now":1.0,"leads":true,"targets":1}\n'
         ([HEADER, b'{"target":"a","history":{"mood":1}}\n'], "a: mood is not known"),
     ],
 )
-def test_what_is_no_such_page_is_told(sent: list[bytes], said: str) -> None:
-    """A sentence, whatever was sent."""
+def test_a_malformed_page_is_refused(sent: list[bytes], said: str) -> None:
     with pytest.raises(FormatError, match=said):
         read(sent, {"a"})
 
 
 @pytest.mark.parametrize(("ahead", "moved"), [(0.0, 0.0), (1.9, 0.0), (-3600.0, 3600.0)])
 def test_histories_move_with_the_difference_of_the_clocks(ahead: float, moved: float) -> None:
-    """By nothing while it may be the time that the request took."""
     shown = DisplayedHistories(T0 + ahead, leads=True, histories={"a": nth(3)})
     assert shown.by_our_clock(T0 - 1.0, T0) == {"a": shifted(nth(3), moved)}
 
 
-def test_what_is_shown_is_by_the_clock_as_it_is_set() -> None:
-    """Also between the step of the clock and the next sync, which follows it."""
+def test_a_snapshot_uses_the_clock_as_it_is_set() -> None:
     known = Histories(NoHistoryStore(), {"a": nth(3)}, clock.Steps(T0, 100.0))
     assert known.snapshot(T0 + 5.0, 105.0) == {"a": nth(3)}
     assert known.snapshot(T0 + 3605.0, 105.0) == {"a": shifted(nth(3), 3600.0)}

@@ -62,15 +62,13 @@ def removed(second: float, number: int = 5) -> Change:
     return Change(number, KEY, BASE + second, "unknown", None, None, 0, 0, Mark.REMOVED, "removed")
 
 
-def test_of_an_instant_before_all_others_nothing_is_known() -> None:
-    """Nor of another target."""
+def test_before_the_first_decision_there_is_no_explanation() -> None:
     record, _ = recorded()
     assert explanation_at(record, KEY, BASE - 1) is None
     assert explanation_at(record, "shop/Deployment/other", BASE + 60) is None
 
 
-def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> None:
-    """Whenever it is asked for between its sync and the next change."""
+def test_an_explanation_has_the_lines_of_plan_and_the_time_of_the_decision() -> None:
     record, timeline = MemoryRecord(), Timeline(JOBS, replicas=8)
     record.keep_synced(timeline.sync("0s", jobs_waiting=40))
     scaled = synced(timeline.sync("30s", jobs_waiting=60))
@@ -102,8 +100,7 @@ def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> N
     assert explained(record, 999).until is None
 
 
-def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
-    """At 0:00 they are in the decision itself."""
+def test_values_come_from_a_later_sync() -> None:
     record, _ = recorded()
     assert explained(record, 14).values == ()
     assert explained(record, 20).values == (
@@ -117,8 +114,7 @@ def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
     assert explained(record, 140).values == ()
 
 
-def test_a_minute_tells_its_least_and_its_most() -> None:
-    """After a day the syncs of one are recorded together; a utilization is in percent."""
+def test_a_minute_has_its_minimum_and_maximum() -> None:
     record, timeline = MemoryRecord(), Timeline(spec(cpu(utilization(80))), replicas=8)
     record.keep_synced(timeline.sync("0s", cpu=80))
     minute = Sample(BASE + 60, (8, 8, 83, 8), 60.0, (8, 8, 76, 8), (8, 8, 87, 9))
@@ -136,8 +132,7 @@ def test_a_minute_tells_its_least_and_its_most() -> None:
     assert explained(record, 200).values == ()
 
 
-def test_while_nothing_was_recorded_the_last_decision_before_is_shown() -> None:
-    """And it says so; the decision after it tells of the time between."""
+def test_during_a_lapse_the_last_decision_is_shown() -> None:
     record, timeline = recorded()
     record.keep_lapse(KEY, BASE + 130, BASE + 300)
     still = explained(record, 200)
@@ -161,15 +156,13 @@ def test_while_nothing_was_recorded_the_last_decision_before_is_shown() -> None:
     )
 
 
-def test_a_decision_just_before_the_record_began_anew_is_not_of_before() -> None:
-    """Targets are synced at once, and recorded one after the other."""
+def test_a_decision_at_the_end_of_a_lapse_has_no_lapse() -> None:
     record, _ = recorded()
     record.keep_lapse(KEY, BASE + 100, BASE + 120.01)
     assert explained(record, 121).values == ()
 
 
-def test_what_differs_where_there_is_nothing_to_compare_with() -> None:
-    """The first one, one after the target was away, one of a new process."""
+def test_a_decision_without_a_previous_one_has_no_differences() -> None:
     record, timeline = recorded()
     assert explained(record, 0).differences == ("first recorded decision",)
     same = known(record.change_at(KEY, BASE + 45))
@@ -183,8 +176,7 @@ def test_what_differs_where_there_is_nothing_to_compare_with() -> None:
     )
 
 
-def test_a_target_that_is_no_longer_configured() -> None:
-    """It has no decision, but others may have written before."""
+def test_a_removed_target_has_no_decision() -> None:
     record, _ = recorded()
     found = explained(record.keep_change(removed(150)), 200)
     assert found.lines == (f"{KEY}: not configured since 2026-01-01T00:02:30Z",)
@@ -192,8 +184,7 @@ def test_a_target_that_is_no_longer_configured() -> None:
     assert len(found.others) == 1
 
 
-def test_a_decision_that_cannot_be_read_is_told_in_its_own_sentence() -> None:
-    """With the reason why there is no more of it; and so is one after it."""
+def test_a_lost_decision_keeps_its_sentence() -> None:
     record, timeline = recorded()
     lost = replace(removed(150), marks=Mark.WRITTEN, message="scaled 9 -> 12\x1b[31m")
     found = explained(record.keep_change(lost), 155)
@@ -208,8 +199,7 @@ def test_a_decision_that_cannot_be_read_is_told_in_its_own_sentence() -> None:
     )
 
 
-def test_who_else_wrote() -> None:
-    """Within the hour before, with the decision, or at its end."""
+def test_changes_by_other_clients_of_the_last_hour_are_listed() -> None:
     record, timeline = recorded()
     by_hand = (
         '"kubectl-edit" set the replicas: 12 -> 9 (undoes our last change), seen at '
@@ -224,8 +214,7 @@ def test_who_else_wrote() -> None:
     assert explained(record, 9999).others == ()
 
 
-def test_many_others_are_counted() -> None:
-    """The last ten are named, from the row where the decision is lost; all of it printable."""
+def test_ten_of_many_changes_by_others_are_named() -> None:
     record = MemoryRecord()
     for number in range(1, 13):
         change = replace(removed(number, number), marks=Mark.FOREIGN, current=number, by="\u202ex")
@@ -256,7 +245,7 @@ def listed(record: MemoryRecord) -> Any:
     return json.loads(recorded_targets(record).encoded())
 
 
-def test_all_targets_are_as_of_their_last_change() -> None:
+def test_targets_are_listed_as_of_their_last_change() -> None:
     """Sorted by their keys, in their state since it began; what is not configured is left out."""
     record, _ = recorded()
     other = Timeline(JOBS, replicas=2).sync("200s", jobs_waiting=None)
@@ -277,8 +266,7 @@ def test_all_targets_are_as_of_their_last_change() -> None:
     assert metric["proposedReplicas"] == 9
 
 
-def test_a_target_whose_decision_is_lost_still_has_its_count() -> None:
-    """And no metrics; of a scale that was not read none. An empty record is an error."""
+def test_a_target_with_a_lost_decision_has_its_count() -> None:
     lost = replace(removed(0, 1), marks=Mark.FAILED, current=4, desired=4, state="failed")
     for current in (4, None):
         record = MemoryRecord().keep_change(replace(lost, current=current))
@@ -304,8 +292,7 @@ def test_a_change_as_json_has_its_marks_in_words_and_who_made_it() -> None:
 # -- read back -------------------------------------------------------------------------------------
 
 
-def test_what_is_recorded_is_read_as_it_was_written() -> None:
-    """Explanations, changes and the last state of each target, with their instants."""
+def test_recorded_answers_are_read_as_they_were_written() -> None:
     record, _ = recorded()
     explanation = known(explanation_at(record, KEY, BASE + 30.5))
     assert Explanation.model_validate_json(explanation.encoded()) == explanation
@@ -317,8 +304,7 @@ def test_what_is_recorded_is_read_as_it_was_written() -> None:
     assert TargetList.model_validate_json(targets.encoded()).targets == targets.targets
 
 
-def test_what_another_version_adds_is_no_obstacle() -> None:
-    """A state or a field that this one does not know."""
+def test_unknown_states_and_fields_are_ignored() -> None:
     record, _ = recorded()
     document = recorded_targets(record).document()
     document["targets"][0] |= {"state": "dreaming", "dreams": 3}
@@ -326,14 +312,12 @@ def test_what_another_version_adds_is_no_obstacle() -> None:
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-01-01T00:00:00", 3 + 4j])
-def test_an_instant_that_is_none_is_refused(text: object) -> None:
-    """As one without a time zone is."""
+def test_an_instant_without_a_time_zone_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="valid number"):
         TypeAdapter(Instant).validate_python(text)
 
 
-def test_texts_of_any_characters_are_ascii_in_json() -> None:
-    """Also those that UTF-8 cannot hold."""
+def test_json_is_ascii() -> None:
     record, _ = recorded()
     row = record.changes(None, 0, 1e12, limit=1)[0]
     change = change_of(row, record).model_copy()
@@ -424,11 +408,11 @@ average | rps 12.5% lower on each pod (87.5 instead of 100, asks for 7): 7 repli
 
 
 @pytest.mark.parametrize(("name", "sentence"), rows(SENTENCES), ids=list(TIMELINES))
-def test_one_sentence_for_each(name: str, sentence: str) -> None:
+def test_each_alternative_has_a_sentence(name: str, sentence: str) -> None:
     assert sentence in alternatives(of_last(TIMELINES[name]))
 
 
-def test_the_breaker() -> None:
+def test_an_alternative_names_the_breaker() -> None:
     entry = of_last(target().sync("0s", jobs=25))
     before = entry.inputs.history
     held, _ = held_back(entry.decision, before, before, "", BASE + 600)
@@ -437,8 +421,7 @@ def test_the_breaker() -> None:
     )
 
 
-def test_values_at_which_the_target_moves_come_first_and_are_not_too_many() -> None:
-    """A target may have many metrics."""
+def test_at_most_eight_alternatives_are_listed_and_values_come_first() -> None:
     names = [f"m{index}" for index in range(9)]
     of = spec(*(external(average("5"), name) for name in names), behavior=FREE)
     readings: dict[str, float | None] = dict.fromkeys(names, 40.0)
@@ -449,8 +432,7 @@ def test_values_at_which_the_target_moves_come_first_and_are_not_too_many() -> N
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(entries)
-def test_every_decision_has_its_sentences(entry: SyncResult) -> None:
-    """None is said twice, and each is printable."""
+def test_the_alternatives_of_any_decision_are_unique_and_printable(entry: SyncResult) -> None:
     found = alternatives(entry)
     assert len(set(found)) == len(found)
     assert all(text.isprintable() and "None" not in text for text in found)

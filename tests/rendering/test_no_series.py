@@ -74,8 +74,7 @@ x offset | x
     ("promql", "expected"),
     [*((promql, found) for promql, *found in rows(SELECTORS)), ("a # b\n+ a", ["a"])],
 )
-def test_the_selectors_of_an_expression(promql: str, expected: list[str]) -> None:
-    """With their ranges and offsets, each once; neither functions nor labels are taken for one."""
+def test_the_selectors_of_an_expression_keep_their_ranges(promql: str, expected: list[str]) -> None:
     assert [*map(no_series.samples_of, selectors_of(promql))] == expected
 
 
@@ -114,7 +113,6 @@ vector(1) > 2 | -
 
 @pytest.mark.parametrize(("promql", "expected"), rows(REASONS))
 def test_the_part_that_finds_nothing_is_named(ask: Ask, promql: str, expected: str) -> None:
-    """The name, or the matcher with the values that there are, or what is done with the series."""
     answer = instance(QueryResult, ask(promql))
     assert not answer.series
     found = why_no_series(ask, promql)
@@ -122,7 +120,7 @@ def test_the_part_that_finds_nothing_is_named(ask: Ask, promql: str, expected: s
     assert bool(found) == (expected != "-")
 
 
-def test_of_many_values_some_are_named(ask: Ask) -> None:
+def test_five_of_many_values_are_named(ask: Ask) -> None:
     found = why_no_series(ask, 'ns_ready{queue="order"}')
     assert found.count('"q') + found.count('"orders"') == 5
     assert found.endswith(" and others")
@@ -131,13 +129,11 @@ def test_of_many_values_some_are_named(ask: Ask) -> None:
 @pytest.mark.parametrize(
     "answer", [QueryFailure("no answer"), QueryResult((), ("store eu unreachable",))]
 )
-def test_where_prometheus_does_not_know_nothing_is_said(answer: QueryFailure | QueryResult) -> None:
-    """A failure and a partial answer say nothing about what there is."""
+def test_a_failed_or_partial_answer_gives_no_reason(answer: QueryFailure | QueryResult) -> None:
     assert why_no_series(lambda _: answer, 'x{a="b"}') == ""
 
 
-def test_the_questions_are_bounded_and_the_answers_printable() -> None:
-    """Also of a long query, and of labels with control characters."""
+def test_queries_are_bounded_and_reasons_printable() -> None:
     asked: list[str] = []
 
     def hostile(promql: str) -> QueryResult:
@@ -152,8 +148,7 @@ def test_the_questions_are_bounded_and_the_answers_printable() -> None:
     assert found.isprintable()
 
 
-def test_one_query_of_many_uses_is_asked_once() -> None:
-    """Also where each use selects other series of its answer."""
+def test_a_query_of_many_uses_is_asked_once() -> None:
     asked: list[tuple[str, str]] = []
     answer = QueryResult((Series({"queue": "mails"}, 1.0, 0.0),))
 
@@ -172,25 +167,20 @@ def test_one_query_of_many_uses_is_asked_once() -> None:
     assert len(asked) == 4  # the time of the last sample
 
 
-def test_a_name_that_the_reader_has_just_read_is_not_repeated() -> None:
-    """A metric is called as its series are in most configurations."""
+def test_a_name_is_not_repeated() -> None:
     assert why_no_series(lambda _: QueryResult(()), "sum(queue)", "queue") == (
         "no series have that name"
     )
 
 
-def test_a_use_is_named_only_where_the_target_misses_several() -> None:
-    """The sentence before names the metric that failed."""
+def test_a_use_is_named_only_if_several_miss_series() -> None:
     uses = [missing("a", Query("x")), missing("b", Query("y"))]
     assert of_target([(uses[0], "found")], uses[:1]) == ["found"]
     assert of_target([(uses[0], "found"), (uses[1], "")], uses) == ['queue{queue="a"}: found']
 
 
 @pytest.mark.parametrize(("up", "state"), [((0.0,), "down"), ((1.0,), "up"), ((), "gone")])
-def test_a_metric_that_ended_says_since_when_and_what_its_scrape_target_does(
-    up: tuple[float, ...], state: str
-) -> None:
-    """An exporter that is down is the usual cause."""
+def test_the_last_sample_and_the_scrape_target_are_named(up: tuple[float, ...], state: str) -> None:
     labels = {"job": "rabbitmq", "instance": "10.0.0.7:9419"}
 
     def ask(promql: str) -> QueryResult:
@@ -231,8 +221,7 @@ def missing(queue: str, query: Query) -> MissingSeries:
     )
 
 
-def test_what_a_sync_lacks_are_metrics_and_bounds_without_series() -> None:
-    """Not those that failed otherwise, nor an empty answer that counts as 0."""
+def test_only_empty_metrics_and_bounds_miss_series() -> None:
     metrics = [external(average("30"), name) for name in ("a", "b", "c")]
     queries = tuple(Query(name) for name in "abc")
     target = Target("shop", spec(*metrics), queries, max_replicas_query=Query("most"))
@@ -246,10 +235,9 @@ def test_what_a_sync_lacks_are_metrics_and_bounds_without_series() -> None:
 @pytest.mark.parametrize(
     ("pods", "lacks"), [(None, 0), (ReadFailure("no answer came"), 0), ((), 1)], ids=str
 )
-def test_without_its_pods_nothing_is_known_of_their_series(
+def test_without_pods_no_series_are_missing(
     pods: tuple[Pod, ...] | ReadFailure | None, lacks: int
 ) -> None:
-    """Where the API server does not answer, a query that finds series is not called empty."""
     target = Target("shop", spec(PODS), (Query("rps"),))
     empty = Gap(GapKind.EMPTY, "the query returned no series")
     seen = Observation(Scale(1, 1, "a=b"), pods, (empty,))
@@ -302,8 +290,7 @@ def test_a_zero_instead_of_a_value_is_named() -> None:
     assert found == ("1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)", "")
 
 
-def test_an_external_metric_finds_what_its_selector_leaves() -> None:
-    """Where nothing is left, the values of the labels are told, or that a label is not there."""
+def test_an_external_metric_finds_the_series_of_its_selector() -> None:
     orders, mails = {"queue": "orders", "vhost": "/"}, {"queue": "mails", "vhost": "/"}
     assert of(selecting(), orders, mails) == ("2 of 2 series, their sum is 4", "")
     assert of(selecting(queue="orders"), orders, mails) == ("1 of 2 series, 2", "")
@@ -322,8 +309,7 @@ def test_an_external_metric_finds_what_its_selector_leaves() -> None:
     )
 
 
-def test_what_is_told_is_bounded_and_printable() -> None:
-    """Five values are told of any number, each short and without characters that act."""
+def test_a_fault_is_bounded_and_printable() -> None:
     queues = ({"queue": f"\x1b[31m{number:03}{'x' * 500}"} for number in range(500))
     _, fault = of(selecting(queue="a"), *queues)
     assert fault.endswith(" and 495 more")
@@ -331,8 +317,7 @@ def test_what_is_told_is_bounded_and_printable() -> None:
     assert len(fault) < 600
 
 
-def test_pods_of_the_target_are_those_of_its_namespace_with_its_name() -> None:
-    """Told is which label is not there, or which values it has; a pod has one series."""
+def test_pods_of_the_target_have_its_namespace_and_name() -> None:
     web = {"namespace": "shop", "pod": "web-1"}
     other, elsewhere = web | {"pod": "a-1"}, {"namespace": "b", "pod": "web-1"}
     assert of(PODS, web, web | {"pod": "web-2"}, other, elsewhere) == ("2 pods", "")
@@ -352,8 +337,7 @@ def test_pods_of_the_target_are_those_of_its_namespace_with_its_name() -> None:
     assert (used, "aggregate the query by namespace and pod" in fault) == ("nothing", True)
 
 
-def test_the_label_of_its_kind_tells_an_object() -> None:
-    """Its values are told where none fits."""
+def test_an_object_is_found_by_the_label_of_its_kind() -> None:
     front = {"service": "front", "namespace": "shop"}
     assert of(SERVICE, front) == ("1 of 1 series, 2", "")
     _, fault = of(SERVICE, front | {"service": "back"})

@@ -208,14 +208,12 @@ switched off | disabled: disabled (replicas set to 0, minReplicas is 1): set rep
 
 
 @pytest.mark.parametrize(("name", "told"), SENTENCES, ids=list(RESULTS))
-def test_each_standing_has_a_word_and_a_sentence(name: str, told: str) -> None:
-    """What was done, why, what restricts it and until when; no name of the HPA's internals."""
+def test_each_state_has_a_word_and_a_sentence(name: str, told: str) -> None:
     result = RESULTS[name]
     assert f"{result.classified().state}: {verdict(result)}" == told
 
 
-def test_a_write_that_fails_and_a_plan_say_so() -> None:
-    """The count that was wanted, and why it is not there; who controls the target instead."""
+def test_a_failed_write_and_a_plan_have_their_sentence() -> None:
     up = synced(spec(QUEUE), 3, values(50.0))
     failed = SyncResult(up.target, up.decision, WriteFailure("it was refused"))
     assert (failed.classified().state, failed.classified().cause, verdict(failed)) == (
@@ -256,7 +254,6 @@ def matches(key: str, operator: Operator, *of: str) -> ExternalMetric:
     ],
 )
 def test_a_metric_is_named_as_in_promql(metric: MetricSpec, name: str) -> None:
-    """Each operator of a selector as the matcher that a Prometheus user writes."""
     assert wording.metric_name(metric) == name
 
 
@@ -274,7 +271,7 @@ MEMORY = ResourceMetric("memory", average("1Gi"))
         ),
     ],
 )
-def test_numbers_are_as_people_write_them(metric: MetricSpec, texts: str) -> None:
+def test_numbers_have_four_digits(metric: MetricSpec, texts: str) -> None:
     """Four digits, no milli-units but for CPU, memory in powers of 1024."""
     for milli, text in (row.split("=") for row in texts.split()):
         assert wording.quantity(metric, int(milli)) == text
@@ -285,8 +282,7 @@ def lines_of(result: SyncResult, sources: Sequence[QuerySource] = ()) -> list[st
     return [" ".join(line.split()) for line in explain(result, sources).splitlines()]
 
 
-def test_an_explanation_has_the_total_beside_the_average() -> None:
-    """And no line that says nothing: one metric is not combined with others."""
+def test_an_explanation_has_the_total_and_the_average() -> None:
     lines = lines_of(synced(spec(ORDERS), 3, values(33.0, 20.0)))
     assert "value: 17.67 per replica, 53 in total, 2 series" in lines
     assert not [line for line in lines if line.startswith("combine")]
@@ -297,8 +293,7 @@ def test_an_explanation_has_the_total_beside_the_average() -> None:
     )
 
 
-def test_an_explanation_tells_what_was_measured_and_of_what() -> None:
-    """A zero that nobody measured, the replicas in status, and the request of a percentage."""
+def test_an_explanation_names_zeros_counts_and_requests() -> None:
     lines = lines_of(synced(spec(ORDERS), 3, Values((0,), empty=True)))
     assert "no series, counted as 0 (empty: zero)" in lines
     assert not [line for line in lines if line.startswith("measured")]
@@ -316,8 +311,7 @@ def test_an_explanation_tells_what_was_measured_and_of_what() -> None:
     assert "value: 45%, 450m of 1 per pod on average, 2 pods" in lines
 
 
-def test_the_query_of_a_metric_is_told_with_its_name() -> None:
-    """On one line, in the explanation and as data; of a metric that is left out, that it is."""
+def test_an_explanation_has_the_query_of_each_metric() -> None:
     of = spec(QUEUE, cpu(utilization(80)))
     done = synced(of, 1, values(10.0), PodSamples(samples(400)))
     queries = (Query("sum by (queue)\n  (m\x1b)"), Query("rate(c[2m])", server="mimir"))
@@ -345,16 +339,14 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
 @pytest.mark.parametrize(
     ("reading", "hints"), [(Gap(GapKind.EMPTY, "the query returned no series"), 1), (REFUSED, 0)]
 )
-def test_where_no_series_was_found_it_is_told_who_shows_them(reading: Reading, hints: int) -> None:
-    """Which labels there are is what `validate --prometheus` shows."""
+def test_a_query_without_series_has_a_hint(reading: Reading, hints: int) -> None:
     text = explain(synced(spec(QUEUE), 1, reading), (), "a.yaml")
     hint = "`autoscaler validate --prometheus a.yaml` shows which labels exist"
     assert text.count(hint) == hints
     assert "hint" not in explain(synced(spec(QUEUE), 1, reading), file=None)
 
 
-def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
-    """Messages of conditions and events are read by people."""
+def test_only_the_reason_of_the_record_has_the_names_of_the_hpa() -> None:
     told = whole(synced(spec(ORDERS), 3, values(53.0))).document()
     assert "&LabelSelector{" in str(told["reason"])
     messages = str([told["conditions"], told["events"]])
@@ -363,7 +355,6 @@ def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
 
 
 def test_unready_pods_are_explained_by_their_rule() -> None:
-    """By which rule, until when, and which; the API may well call them Ready."""
     of_pods = (
         pod("p0"),
         pod("p1", start=-40.0, transition=-20.0),
@@ -386,8 +377,7 @@ def test_unready_pods_are_explained_by_their_rule() -> None:
     assert "unready: p3 (Pending)" in lines
 
 
-def test_a_count_that_was_found_says_which_sync_found_it() -> None:
-    """The first of all, or the first after a gap."""
+def test_a_found_count_names_the_sync_that_found_it() -> None:
     for only_down, found in ((False, "sync"), (True, "sync after incomplete readings")):
         by = Recommendation(8, BASE, first=True, only_down=only_down)
         stage = Stabilization(4, 8, "ScaleDownStabilized", by, BASE + 300.0)

@@ -34,8 +34,7 @@ def schedule(start: str, end: str, count: str = "5", zone: str = "UTC") -> dict[
         ("0 20 ? * *", "0 6 * * ?"),
     ],
 )
-def test_a_window(start: str, end: str) -> None:
-    """Its minimum comes in through the policies, as the metric of KEDA's HPA does."""
+def test_a_cron_trigger_becomes_a_gradual_window(start: str, end: str) -> None:
     times = {"start": start.replace("?", "*"), "end": end.replace("?", "*")}
     assert schedule(start, end) == {**times, "minReplicas": 5, "gradual": True}
 
@@ -58,16 +57,14 @@ def test_a_window(start: str, end: str) -> None:
         ("0 9 * * *", "0 25 * * *", 'end its hour is "25"'),
     ],
 )
-def test_times_that_are_refused(start: str, end: str, sentence: str) -> None:
-    """What KEDA refuses, and what no window stands for, is a sentence."""
+def test_times_without_an_equal_window_are_refused(start: str, end: str, sentence: str) -> None:
     with pytest.raises(ValueError, match="e") as raised:
         schedule(start, end)
     assert sentence in str(raised.value)
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "1.5"])
-def test_a_count_that_keda_refuses(count: str) -> None:
-    """KEDA takes a count of 0 for none."""
+def test_a_count_below_1_is_refused(count: str) -> None:
     with pytest.raises(ValueError, match="must be a whole number of 1 or more: KEDA refuses it"):
         schedule("0 8 * * *", "0 9 * * *", count)
 
@@ -82,8 +79,9 @@ def test_a_count_that_keda_refuses(count: str) -> None:
         ("{scaleUp: {stabilizationWindowSeconds: 60}}", 5, "goes up 60 s after the start"),
     ],
 )
-def test_what_differs_at_the_ends_of_a_window(behavior: str, count: int, sentence: str) -> None:
-    """Stabilization and the tolerance of KEDA's HPA do not hold for a bound."""
+def test_stabilization_and_tolerance_differ_at_the_ends_of_a_window(
+    behavior: str, count: int, sentence: str
+) -> None:
     cron = f"timezone: UTC, start: 0 6 * * *, end: 0 20 * * *, desiredReplicas: '{count}'"
     spec = (
         f"advanced: {{horizontalPodAutoscalerConfig: {{behavior: {behavior}}}}}\n{prometheus()}"

@@ -127,7 +127,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example(name: str, tmp_path: Path) -> None:
+def test_a_documented_example_becomes_its_target(name: str, tmp_path: Path) -> None:
     """It becomes this target, which is valid, and nothing of it is undecided."""
     spec, target = EXAMPLES[name]
     expected = {"maxReplicas": 100, **yaml.safe_load(target)}
@@ -206,8 +206,9 @@ UNREAD = ("USERNAME", "HEADER-NAME", "ACCESS-KEY")
     ("metadata", "spec", "server"),
     [pytest.param(*row, id=name) for name, *row in rows(SIGN_INS)],
 )
-def test_a_way_to_sign_in(metadata: str, spec: str, server: str, kind: str, tmp_path: Path) -> None:
-    """Secrets are files of the server; what has to be written there of a Secret is undecided."""
+def test_a_sign_in_becomes_settings_and_files_of_the_server(
+    metadata: str, spec: str, server: str, kind: str, tmp_path: Path
+) -> None:
     # The Secrets of clusters are in KEDA's own namespace.
     namespace = "keda" if kind.startswith("Cluster") else "shop"
     server = server.replace("OF_TLS", OF_TLS).replace("IN/", f"secrets/{namespace}/tokens/")

@@ -43,8 +43,9 @@ def metadata_of(text: str) -> Fields:
 
 
 @pytest.mark.parametrize(("kind", "metadata", "query", "value"), rows(PROPOSED))
-def test_a_query_is_proposed(kind: str, metadata: str, query: str, value: str) -> None:
-    """Where the trigger says all that is needed, the query and its target follow from it."""
+def test_a_complete_trigger_has_a_proposed_query(
+    kind: str, metadata: str, query: str, value: str
+) -> None:
     for name, whole in NAMES.items():
         query = query.replace(name, whole)
     assert proposal_for(kind, metadata_of(metadata)) == Proposal(query, float(value))
@@ -68,13 +69,11 @@ no-such-trigger | a: b
 
 
 @pytest.mark.parametrize(("kind", "metadata"), rows(MISSING))
-def test_nothing_is_proposed_where_something_is_missing(kind: str, metadata: str) -> None:
-    """No guess stands for what the trigger does not say."""
+def test_an_incomplete_trigger_has_no_proposed_query(kind: str, metadata: str) -> None:
     assert proposal_for(kind, metadata_of(metadata)) is None
 
 
-def test_an_activation_comes_with_it() -> None:
-    """Each kind has a key of its own for it."""
+def test_a_proposal_has_the_activation_of_the_trigger() -> None:
     proposal = proposal_for("kafka", metadata_of("consumerGroup: g, activationLagThreshold: 3"))
     assert proposal is not None
     assert proposal.activation == 3

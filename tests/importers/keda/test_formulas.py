@@ -39,8 +39,7 @@ OF_A, OF_B, OF_C = f"({A} or vector(0))", f"(sum({B}) or vector(0))", STRICT
         ("a ?? 2", OF_A),
     ],
 )
-def test_what_is_written(formula: str, promql: str) -> None:
-    """The PromQL has the formula's own form, with parentheses around each operation."""
+def test_a_formula_becomes_promql_of_the_same_form(formula: str, promql: str) -> None:
     assert promql_of(formula, TRIGGERS) == promql
 
 
@@ -78,8 +77,7 @@ a # b | a @ b | a if b | true ? a : b | True | 1j | a.b | lambda: a | (a := b) |
         *((formula, MORE) for formula in ("", "(" * 450 + "a" + ")" * 450, "-" * 999 + "a")),
     ],
 )
-def test_what_cannot_be_written_is_said(formula: str, sentence: str) -> None:
-    """A formula without a counterpart is refused with a sentence, and so is one of KEDA's own."""
+def test_a_formula_without_a_counterpart_is_refused(formula: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         promql_of(formula, TRIGGERS)
 
@@ -105,14 +103,14 @@ def test_what_cannot_be_written_is_said(formula: str, sentence: str) -> None:
         ("vector(3)", "(vector(3) or vector(0))", "vector(3)"),
     ],
 )
-def test_a_query_as_an_operand(promql: str, lenient: str, strict: str) -> None:
-    """It is one value without labels, and no comment of it runs into the formula."""
+def test_an_operand_is_one_value_without_labels_and_comments(
+    promql: str, lenient: str, strict: str
+) -> None:
     assert promql_of("a", {"a": Trigger(promql)}) == lenient
     assert promql_of("a", {"a": Trigger(promql, missing_is_zero=False)}) == strict
 
 
-def test_a_query_that_is_not_understood_is_refused() -> None:
-    """What has no end would go on in the formula."""
+def test_an_operand_that_does_not_parse_is_refused() -> None:
     with pytest.raises(ValueError, match="the query of `a` is not understood: it ends too early"):
         promql_of("a * 2", {"a": Trigger("sum(a")})
 
@@ -157,7 +155,7 @@ PARTS = {"nan": (0.0, 0.0), "inf": (1.0, 0.0)}
 """The parts and wholes whose ratios these are."""
 
 
-def test_prometheus_computes_what_keda_does(
+def test_prometheus_computes_a_formula_as_keda_does(
     prometheus_server: PrometheusServer, prometheus_exporter: Exporter
 ) -> None:
     """Every formula has KEDA's value for each row of values, and none where KEDA has none."""

@@ -161,8 +161,7 @@ def test_a_difference_is_reported_and_imported(
     loaded(result, tmp_path)
 
 
-def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
-    """The dead metricName only names the query; a metricType within metadata does nothing."""
+def test_keys_without_effect_are_ignored_with_the_reason() -> None:
     spec = ONE + "cooldownPeriod: 30\npollingInterval: 5\n"
     spec += prometheus(
         ", metricName: waiting, metricType: Value, activationThreshold: '5', colour: red",
@@ -203,8 +202,10 @@ def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
         ("paused-scale-in: 'false', autoscaling.keda.sh/paused: 'false'", None),
     ],
 )
-def test_the_annotations_that_pause(annotation: str, paused: object, tmp_path: Path) -> None:
-    """A value that is no boolean pauses, as in KEDA."""
+def test_annotations_of_keda_pause_the_target(
+    annotation: str, paused: object, tmp_path: Path
+) -> None:
+    """A value that is not a boolean pauses, as in KEDA."""
     text = scaled_object(ONE + prometheus())
     head = HEAD.replace(
         "namespace: shop", f"namespace: shop, annotations: {{autoscaling.keda.sh/{annotation}}}"
@@ -215,8 +216,7 @@ def test_the_annotations_that_pause(annotation: str, paused: object, tmp_path: P
     loaded(result, tmp_path)
 
 
-def test_force_activation_is_for_somebody_to_decide() -> None:
-    """Nothing here keeps a target awake by an annotation."""
+def test_force_activation_is_refused() -> None:
     annotation = "annotations: {autoscaling.keda.sh/force-activation: 'true'}"
     text = scaled_object(prometheus()).replace("namespace: shop", f"namespace: shop, {annotation}")
     (why,) = converted(text).reasons(KeyOutcome.REFUSED).values()
@@ -261,8 +261,7 @@ triggers:
 """
 
 
-def test_a_trigger_of_another_kind_needs_a_decision() -> None:
-    """A query is proposed in its place, and the target is `undecided` until somebody decides."""
+def test_a_trigger_of_another_kind_is_undecided_with_a_proposed_query() -> None:
     result = converted(scaled_object(KAFKA + prometheus().partition("\n")[2]))
     names = [metric["external"]["metric"]["name"] for metric in result.target["metrics"]]
     assert names == ["orders-kafka", "orders"]
@@ -286,8 +285,7 @@ spec:
 """
 
 
-def test_what_an_authentication_gives_is_accounted_for() -> None:
-    """What no trigger needs is ignored, and what is in a store of another kind is told."""
+def test_each_parameter_of_an_authentication_is_accounted_for() -> None:
     trigger = prometheus(", authModes: bearer", ", authenticationRef: {name: prom}")
     result = converted(AUTHENTICATION, scaled_object(ONE + trigger))
     assert result.reasons(KeyOutcome.REFUSED) == {
@@ -312,8 +310,7 @@ def test_what_an_authentication_gives_is_accounted_for() -> None:
     assert ignored["spec.secretTargetRef"] == "no trigger that is carried over needs it"
 
 
-def test_every_key_is_accounted_for() -> None:
-    """What nobody knows is refused, and so is in the target until somebody has decided."""
+def test_an_unknown_key_is_refused() -> None:
     text = scaled_object(ONE + "minReplicas: 3\n" + prometheus())
     result = converted(text)
     (place,) = result.reasons(KeyOutcome.REFUSED)
@@ -340,8 +337,7 @@ spec:
         "ownerReferences: [{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, name: orders}]",
     ],
 )
-def test_the_hpa_of_keda_never_stands_for_its_scaled_object(marked: str) -> None:
-    """In any order it is left out, and alone it is refused."""
+def test_the_hpa_of_keda_does_not_replace_its_scaled_object(marked: str) -> None:
     hpa, source = KEDAS_HPA.replace("LABELLED", marked), scaled_object(ONE + prometheus())
     for texts in ((hpa, source), (source, hpa)):
         result = converted(*texts)
