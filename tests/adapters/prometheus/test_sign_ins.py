@@ -5,10 +5,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 
 from autoscaler.core.series import QueryResult
+from autoscaler.transport import credentials
 from autoscaler.transport.credentials import EXPIRED
 from autoscaler.transport.network_errors import Kind
 from tests.adapters.prometheus.reading import (
@@ -110,22 +112,21 @@ def test_refused_credentials_are_fetched_again_with_the_rotated_secret(way: Way)
         way.write(ROTATED)
         assert_parts(failed(query(reader)), server.url, "40", "is not accepted")
         soon(lambda: isinstance(query(reader), QueryResult))
-    fields = way.fields_of(way.endpoint.requests[-1])
-    rotated: dict[str, tuple[str, object]] = {
-        "oauth2": ("pair", f"the+client:{ROTATED}"),
-        "google": ("iss", f"{ROTATED}@shop"),
-        "azure": ("client_secret", ROTATED),
-        "workload": ("client_assertion", ROTATED),
-        "role": ("secret", ROTATED),
+    sent = way.fields_of(way.endpoint.requests[-1])
+    rotated = {
+        name: str(value).replace(FIRST, ROTATED).replace(quote_plus(FIRST), ROTATED)
+        for name, value in FIELDS[way.name].items()
     }
-    if way.name in rotated:
-        assert rotated[way.name] in fields.items()
+    assert sent == {**sent, **rotated}
 
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
-def test_credentials_are_replaced_before_they_expire(way: Way) -> None:
+def test_credentials_are_replaced_before_they_expire(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "_EARLY_SHARE", 0.5)
     # What is short of time is fetched twice from a container.
-    first = [way.gives(1, 4)] * (2 if way.name == "container" else 1)
+    first = [way.gives(1, 6)] * (2 if way.name == "container" else 1)
     way.endpoint.steps = (*first, way.gives(2))
     with ScriptedServer(answer()) as server, reading(server.url, sign_in=way.settings) as reader:
 
