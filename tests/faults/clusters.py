@@ -1,4 +1,4 @@
-"""A daemon of three clusters, of which one is behind a proxy with TLS, and all that it says."""
+"""A daemon of three clusters, one of them behind a proxy with TLS, and its log and pages."""
 
 import json
 import math
@@ -103,7 +103,7 @@ class Fleet:
         return int(found["spec"]["replicas"])
 
     def demand(self, cluster: str, replicas: int) -> None:
-        """Let the load be what so many replicas are for."""
+        """Set the load to what this number of replicas can take."""
         self._exporter.set("load", {"cluster": cluster}, replicas)
 
     def wait_for(self, cluster: str, replicas: int, timeout: float) -> None:
@@ -136,7 +136,7 @@ class Fleet:
     def check_grid(self, begin: int) -> None:
         """Check that each target of the others was synced whenever it was due, within a tenth.
 
-        There may be more syncs, as when a cluster is led anew.
+        There may be more syncs, as when a cluster gets a leader again.
         """
         for cluster in OTHERS:
             for name in ("web", "api"):

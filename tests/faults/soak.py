@@ -45,7 +45,7 @@ _ODDS = 0.02
 _HANG_SECONDS = 2.0
 _CHANGE_SECONDS = 0.5
 _CHANGED_PART = 0.1
-"""The part of the loads that changes every so many seconds."""
+"""The part of the loads that changes every `_CHANGE_SECONDS`."""
 _WARM_UP = 0.25
 """The part of the syncs that is left out of the slopes: pools and windows fill."""
 
@@ -93,7 +93,7 @@ def at_random(
 
 @dataclass
 class Report:
-    """What was measured every so many syncs, and what the log held."""
+    """Regular measurements, and events and defects of the log."""
 
     measured: list[dict[str, int]] = field(default_factory=list)
     events: dict[str, int] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Report:
     def warm(self) -> list[dict[str, int]]:
         """The measurements after the warm-up."""
         last = self.measured[-1]["syncs"]
-        return [result for result in self.measured if result["syncs"] > last * _WARM_UP]
+        return [sample for sample in self.measured if sample["syncs"] > last * _WARM_UP]
 
     def slope(self, what: str) -> float:
         """Return the growth per sync, by a linear fit after the warm-up."""
@@ -130,7 +130,7 @@ class Report:
 
 
 def of_number(number: int, *, per_pod: bool) -> Json:
-    """Return a target; its load is that of its queue, or of its pods."""
+    """Return a target that is scaled on its queue, or on its pods."""
     metric = external(f"load_{number % _QUERIES}", "10", queue=fleet.queue(number))
     if per_pod:
         average = metric["external"]["target"]
@@ -164,7 +164,7 @@ class Soak:
         self._to_api = stack.enter_context(FaultProxy(self._plane.url, ca_file=self._plane.ca_file))
 
     def run(self, syncs: int, every: int, say: Callable[[str], None]) -> Report:
-        """Run so many syncs, measured every so many."""
+        """Run a number of syncs, with a measurement after each ``every`` of them."""
         report, page = Report(), f"127.0.0.1:{free_port()}"
         kubeconfig = self._to_api.write_kubeconfig(self._folder / "kubeconfig", token=self._token)
         file = write_config(self._folder / "autoscaler.yaml", self._config(page))

@@ -31,13 +31,13 @@ _PASSING = "prometheus-query"
 """The name of threads that live as long as requests of a sync follow one another."""
 _LOOKS, _LOOK_SECONDS = 5, 0.02
 _OF_WATCHES = "watch-end"
-"""The name of threads of which each open watch has one: a watch that was cut has none."""
+"""The name of the thread of each open watch: it ends with the watch."""
 _POOLED = ("query_", "slow-query_", "urgent_", "kubernetes-request")
 """How the names of threads begin that pools make when they need one more, up to their size."""
 
 
 class Tally(io.TextIOBase):
-    """A log that is counted, and of which only what must not be there is kept."""
+    """A log that counts its lines, and keeps only defects."""
 
     def __init__(self) -> None:
         self.events: Counter[str] = Counter()
@@ -52,7 +52,7 @@ class Tally(io.TextIOBase):
 
 
 def main(file: Path, syncs: int, every: int) -> None:
-    """Sync so often, and print a line of JSON ``every`` so many syncs and at the end."""
+    """Run the syncs, and print a line of JSON after each ``every`` of them and at the end."""
     config, tally = load(file), Tally()
     logs.configure(LogLevel.WARNING, LogFormat.JSON, cast("TextIO", tally))
     with ExitStack() as stack:
@@ -101,7 +101,7 @@ def _thread_names() -> list[str]:
 def _files_that_stay() -> set[tuple[str, str]]:
     """Return number and kind of each file that several looks find open.
 
-    SQLite opens temporary files, and a page those of /proc, for moments and on other threads.
+    SQLite opens temporary files, and a page opens files of /proc, for moments and on other threads.
     """
     looks = []
     for _ in range(_LOOKS):

@@ -1,4 +1,4 @@
-"""Faults of the API server: the object that it concerns stays as it is, and the others go on."""
+"""Faults of the API server: the struck object stays as it is, and the others are scaled."""
 
 import re
 from contextlib import AbstractContextManager
@@ -126,10 +126,10 @@ def too_old(request: Request) -> Request:
 
 
 def test_with_a_silent_watch_no_count_set_by_others_is_overwritten(bed: Bed) -> None:
-    """Decisions go on, and what somebody else set is not overwritten unseen.
+    """Decisions continue, and a count set by another client is not overwritten unseen.
 
     The daemon wants 3 instead of the 6 that it knows; there are 8 by now, and a write that was
-    decided on 6 must not land.  It is told of the 8, and decides afresh.
+    decided on 6 must not land.  The refusal names the 8, and the daemon decides again.
     """
     high, low = bed.high_and_low()
     begin = bed.mark()

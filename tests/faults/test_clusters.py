@@ -1,4 +1,4 @@
-"""One of several clusters is away, slow or hostile: it costs its own targets only."""
+"""An unreachable, slow or hostile cluster affects only its own targets."""
 
 import random
 import re
@@ -42,7 +42,7 @@ Begin = Callable[[Fleet], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class Row:
-    """A fault of a cluster, and what is said of it: of its server, or else of its target."""
+    """A fault of a cluster, and a pattern of its report: for the server, or for the target."""
 
     name: str
     begin: Begin
@@ -50,7 +50,7 @@ class Row:
     server: bool = True
     """Whether nothing of the server can be used: then its health says so too."""
 
-    def is_told(self, world: "Fleet", begin: int) -> bool:
+    def is_reported(self, world: "Fleet", begin: int) -> bool:
         """Return whether health and pages name what is wrong."""
         daemon = world.daemon
         health, server = unescape(daemon.page("/health")), daemon.component(f"kubernetes/{BAD}")
@@ -67,7 +67,7 @@ def is_watch(request: Request) -> bool:
 
 
 def on(fault: Fault, concerns: Concerns = everything) -> Begin:
-    """Play a fault on what it concerns, from now on: what was begun before is cut."""
+    """Play a fault on the requests that it concerns; older connections are cut."""
 
     @contextmanager
     def begin(world: Fleet) -> Iterator[None]:
@@ -174,7 +174,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_faulty_cluster_delays_no_other_cluster(world: Fleet, row: Row) -> None:
-    """The others keep their grid and are scaled; it is told once, and comes back by itself."""
+    """The others keep their grid and are scaled; the faulty one has one warning and recovers."""
     daemon = world.daemon
     world.settle(LOW)
     begin, before = len(daemon.lines), world.memory()
@@ -182,7 +182,7 @@ def test_a_faulty_cluster_delays_no_other_cluster(world: Fleet, row: Row) -> Non
         with row.begin(world):
             world.demand(BAD, HIGH)
             most = world.most_memory_during(SYNCS, begin)
-            wait_until(f"{row.seen!r} is told", lambda: row.is_told(world, begin))
+            wait_until(f"a report of {row.seen!r}", lambda: row.is_reported(world, begin))
             assert requests.get(f"http://{daemon.address}/readyz", timeout=10).status_code == 200
         world.wait_for(BAD, HIGH, timeout=15)
     world.check_grid(begin)

@@ -1,4 +1,4 @@
-"""Faults of our own side: a second daemon, a huge file, servers that are away at the start."""
+"""Faults of our own side: a second daemon, a huge file, unreachable servers at the start."""
 
 import asyncio
 import resource
@@ -95,7 +95,7 @@ def test_of_two_daemons_one_writes_each_count(workloads: Workloads) -> None:
 def test_a_second_daemon_waits_for_the_state_directory_and_takes_over(
     workloads: Workloads, tmp_path: Path
 ) -> None:
-    """The second one waits, ready and alive, and goes on where the first was killed."""
+    """The second one waits, ready and alive, and continues after the first was killed."""
     name = "heirs"
     workloads.begin(name, LOW, LOW)
     config = workloads.configuration(name, stateDirectory=str(tmp_path / "state"))
@@ -124,7 +124,7 @@ def test_a_second_daemon_waits_for_the_state_directory_and_takes_over(
 
 @pytest.mark.punctual
 def test_syncs_continue_from_memory_while_the_disk_takes_nothing(bed: Bed) -> None:
-    """Syncs go on from memory, and the daemon says so; `bed` sees in the end that it recovers."""
+    """The daemon warns of it; `bed` checks in the end that it recovers."""
     assert "held nothing" in bed.daemon.page("/readyz")
     high, low = bed.high_and_low()
     begin, pid = bed.mark(), bed.daemon.pid

@@ -102,7 +102,7 @@ def test_a_fault_of_prometheus_delays_only_the_struck_target(bed: Bed, row: Row)
 
 
 def test_bounds_need_no_metric(bed: Bed) -> None:
-    """While Prometheus is away a count above maxReplicas is brought to it all the same."""
+    """A count above maxReplicas is corrected even while Prometheus is unreachable."""
     high, _ = bed.high_and_low()
     with refused(bed, high):
         bed.set_by_hand(high, MAXIMUM + 3)

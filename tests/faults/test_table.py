@@ -184,7 +184,7 @@ def test_every_row_has_a_proof_and_every_proof_a_row() -> None:
 
 @pytest.mark.parametrize("row", [row for row, patterns in SEEN.items() if patterns])
 def test_the_page_quotes_what_the_tests_find(row: str) -> None:
-    """What the tests look for stands on the page, and every sentence there is one of it."""
+    """The page has each pattern of the tests, and each quoted sentence matches a pattern."""
     heading, name = row.split(": ", 1)
     told = rows_of(PAGE.read_text())[heading][name][2]
     for pattern in SEEN[row]:

@@ -1,1 +1,1 @@
-"""Gaps in the samples under constant load: Prometheus, exporters or scrape targets are away."""
+"""Gaps in the samples under constant load: Prometheus, exporters or scrape targets are down."""

@@ -23,7 +23,7 @@ SEED = 5
 STOPPED = 3.0
 """How long Prometheus is stopped, in seconds; it scrapes 5 s later."""
 SHORT, MIDDLE, LONG = 1.6, 6.0, 10.0
-"""How long exporters are away: against their range of 4 s what 30 s, 3 and 6 minutes, or
+"""How long exporters are down: against their range of 4 s what 30 s, 3 and 6 minutes, or
 nearly, are against two minutes."""
 RANGE, WINDOW, SHORT_WINDOW = 4, 5, 2
 LOWERED = 20.5
@@ -33,7 +33,7 @@ _UP_SECONDS = 30.0
 _DOWN_SECONDS = 60.0
 
 SUFFIXES = ("short", "middle", "long")
-"""How long the exporters of a job are away."""
+"""How long the exporters of a job are down."""
 
 RISING_AWAY = Case("away", Metric.QUEUE, RANGE, 6, maximum=30)
 RISING_EXPORTER = Case("all-long", Metric.QUEUE, RANGE, 6, maximum=30)
@@ -54,18 +54,18 @@ ALL = [
     for suffix in SUFFIXES
     for metric in (Metric.CPU, Metric.QUEUE, Metric.GAUGE)
 ]
-"""The only exporter is away."""
+"""The only exporter is down."""
 HALF = [
     Case(f"half-{suffix}", metric, RANGE, WINDOW, exporters=2)
     for suffix in SUFFIXES
     for metric in (Metric.CPU, Metric.QUEUE_HELD, Metric.GAUGE_HELD)
 ]
-"""One of two exporters is away."""
+"""One of two exporters is down."""
 ROLLING = [
     Case("rolling", Metric.CPU, RANGE, WINDOW, exporters=3),
     Case("rolling", Metric.QUEUE_HELD, RANGE, WINDOW, exporters=3),
 ]
-"""One of three exporters is away, each in its turn."""
+"""One of three exporters is down, each in its turn."""
 LOST = [Case("lost", Metric.CPU, RANGE, WINDOW, exporters=2)]
 """Prometheus does not scrape one of two exporters for a while."""
 EXPORTERS = [*ALL, *HALF, *ROLLING, *LOST]
@@ -133,7 +133,7 @@ def played(folder: Path) -> Iterator[Record]:
             *_exporters_away(exporters),
             *_rolling(exporters),
             *_lost(exporters),
-            # Once it has noticed; what begins and ends while it is away it cannot know of.
+            # Once it has noticed: it cannot know of an outage that begins and ends without it.
             *_kills(scalers["away-killed"], (2.0, STOPPED), (STOPPED + 0.5, 15.0)),
             *_kills(scalers["exporters-killed"], (RANGE, MIDDLE), (LONG + 0.5, 18.0)),
         ]

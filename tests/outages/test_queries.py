@@ -21,7 +21,7 @@ WHOLE, WITHIN, AFTER, HEALED = "9m45s", "10m", "12m30s", "13m"
 def check(
     folder: Path, series: Mapping[str, str], expected: Mapping[str, Mapping[str, float]]
 ) -> None:
-    """Check what the query finds of which pods at which times."""
+    """Check the pods and times for which the query has samples."""
     tests = [
         {
             "expr": QUERY,
@@ -84,7 +84,7 @@ def test_two_paths_of_one_address_are_two_targets(tmp_path: Path) -> None:
 
 
 def test_without_an_up_that_fits_nothing_is_left_out(tmp_path: Path) -> None:
-    """Federated or remote-written series may have other labels than any `up`, or there is none."""
+    """Federated or remote-written series may have no `up` with their labels."""
     check(tmp_path, {usage("one"): "0+15x100"}, {WITHIN: {"one": 1}})
     check(
         tmp_path,

@@ -28,9 +28,9 @@ PAGES = [
 def test_axe_finds_nothing(
     request: pytest.FixtureRequest, open_tab: Open, fleet: str, path: str
 ) -> None:
-    """Light, dark and on a phone, where nothing is beside the screen."""
+    """Light, dark and on a phone, where nothing exceeds the screen."""
     served = request.getfixturevalue(fleet)
-    # axe is a script of ours within the page, which the policy would refuse.
+    # axe is our own script within the page, which the policy would refuse.
     page = open_tab(served, color_scheme="light", bypass_csp=True).open(path)
     assert findings(page) == []
     page.emulate_media(color_scheme="dark")

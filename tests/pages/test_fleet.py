@@ -50,7 +50,7 @@ def test_rows_search_and_filters_work_without_scripts(story: Served, open_tab: O
 def test_the_fleet_is_not_refreshed_while_text_is_selected(
     story: Served, open_tab: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time of what is shown stays; without the selection both go on.  A click is not lost."""
+    """Without the selection the page is refreshed again.  A click is not lost."""
     page = open_tab(story).open("/")
     shown, since = page.locator("#shown").inner_text(), page.locator("td.since").first.inner_text()
     page.locator("td.state .sentence").first.select_text()

@@ -72,7 +72,7 @@ _SHADED = """() => {
 def test_only_missing_pods_are_shaded_in_a_report(
     browser: Browser, tmp_path: Path, short: int
 ) -> None:
-    """A demand and ready pods that both are 2 to 9 in each part are no shortage by themselves."""
+    """Demand and ready pods that vary between 2 and 9 in each part are not a shortage."""
     path = tmp_path / "report.html"
     path.write_text(report_of({"simulated": with_lines((0, short, 0, None))}, "t"))
     with tab(browser, f"file://{path}", color_scheme="light", bypass_csp=True) as opened:

@@ -147,7 +147,7 @@ def test_the_links_of_a_view_keep_it(story: Served, open_tab: Open) -> None:
 
 
 def test_without_scripts_an_instant_is_explained(story: Served, open_tab: Open) -> None:
-    """By a link of the list of changes, which stands for the chart."""
+    """By a link of the list of changes, which replaces the chart."""
     page = open_tab(story, java_script_enabled=False).open(f"{PATH}?last=6h")
     by_others = page.locator("#changes tbody tr", has_text="Set by kubectl-scale").first
     by_others.get_by_role("link").click()

@@ -1,4 +1,4 @@
-"""What a kustomization comes to: kustomize renders it, and an API server is given it."""
+"""The objects of a kustomization: kustomize renders them, and an API server gets them."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def locate(report: Callable[[str], None] | None = None) -> Path:
 
 
 def render(folder: Path) -> list[Json]:
-    """Return the objects that a kustomization comes to."""
+    """Return the objects of a kustomization."""
     done = subprocess.run(
         [locate(), "build", folder], capture_output=True, text=True, check=False, timeout=60
     )
@@ -37,7 +37,7 @@ def render(folder: Path) -> list[Json]:
 
 
 def overlay(folder: Path, kustomization: str) -> list[Json]:
-    """Return the objects that a kustomization comes to which names ours by ../kubernetes."""
+    """Return the objects of a kustomization that names ours by ../kubernetes."""
     # kustomize takes no absolute path.
     (folder / "kubernetes").symlink_to(MANIFESTS)
     mine = folder / "mine"

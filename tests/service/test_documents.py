@@ -155,7 +155,7 @@ def test_the_page_of_states_lists_each_state_and_mark() -> None:
 
 
 def test_the_page_of_states_names_each_reason_that_the_hpa_does_not_have() -> None:
-    """Also those of metrics and Events."""
+    """Reasons of metrics and Events too."""
     own = OWN_REASONS | {MISSING_BOUND, MISSING_HOLD, INVALID_ANNOTATION}
     assert {reason for reason in own if f"`{reason}`" not in STATES} == set()
 

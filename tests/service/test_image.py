@@ -1,6 +1,6 @@
 """The Dockerfile, as far as it can be judged without a registry: what goes in, and as whom it runs.
 
-Its steps are those of an installation (test_install), which is tried for real.
+It has the steps of an installation (test_install), which is tried for real.
 """
 
 import json
@@ -102,7 +102,7 @@ def test_the_daemon_is_no_root_and_no_shell_starts_it() -> None:
 
 
 def test_compiled_modules_can_be_imported() -> None:
-    """The modules whose import compiles the image's code are those of the commands."""
+    """The import of the modules of the commands compiles the code of the image."""
     (command,) = [arguments for _, arguments in instructions() if '"-c", "import' in arguments]
     _, flag, statement = json.loads(command)
     subprocess.run([sys.executable, flag, statement], cwd=ROOT, check=True, timeout=60)

@@ -158,7 +158,7 @@ def test_the_configuration_fits_the_pod() -> None:
 
 
 def test_the_pod_fits_the_daemon() -> None:
-    """Its end waits for the longest sync; image and user are those of the Dockerfile."""
+    """Its end waits for the longest sync; the Dockerfile has the same image and user."""
     spec = pod_spec()
     assert spec["terminationGracePeriodSeconds"] > LONGEST_SYNC_SECONDS
     assert spec["containers"][0]["image"] == f"autoscaler:{__version__}"
@@ -169,7 +169,7 @@ def test_the_pod_fits_the_daemon() -> None:
 
 
 def test_a_node_can_be_drained_of_a_single_replica() -> None:
-    """One pod may go at a time, be it one of several, of which the others lead, or the only one."""
+    """One pod may be evicted at a time: one of several, or the only one."""
     assert manifest("base/poddisruptionbudget")["spec"]["maxUnavailable"] == 1
     assert "minAvailable" not in manifest("base/poddisruptionbudget")["spec"]
 

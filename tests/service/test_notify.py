@@ -1,4 +1,4 @@
-"""What the service manager is told, and that it makes no difference whether it listens."""
+"""Messages to the service manager, which may be missing or not listen."""
 
 import os
 import secrets
@@ -57,7 +57,7 @@ def test_a_status_stays_one_line(tmp_path: Path) -> None:
     ids=str,
 )
 def test_without_a_socket_nothing_is_sent(environment: dict[str, str]) -> None:
-    """No socket, or one that is of no known kind, is no error."""
+    """A missing socket, or one of an unknown kind, causes no error."""
     with Notifier(environment) as notifier:
         notifier.ready("up")
         notifier.stopping()

@@ -29,7 +29,7 @@ CREWS: list[Rule] = [
     {"apiGroups": [CREW_GROUP], "resources": ["crews"], "verbs": ["list", "watch"]},
     {"apiGroups": [CREW_GROUP], "resources": ["crews/scale"], "verbs": ["get", "update", "patch"]},
 ]
-"""What the custom resource of the tests needs beside the right to read its definition."""
+"""The rights to the custom resource of the tests; another one is to read its definition."""
 
 
 class Right(NamedTuple):
@@ -59,8 +59,8 @@ class Bed:
         self._api = api
         self._prometheus = prometheus
         self._folder = folder
-        self._told: dict[str, int] = {}
-        """How often each Event was told when it was first seen."""
+        self._counts: dict[str, int] = {}
+        """The count of each Event when it was first seen."""
 
     def run_without(self, right: Right) -> str:
         """Return what a daemon, or a plan, says until it lacks the right or has done every job."""
@@ -179,7 +179,7 @@ class Bed:
         events = self._api.get(f"/api/v1/namespaces/{namespace}/events")["items"]
         ours = [event for event in events if event["source"].get("component") == "autoscaler"]
         # One that was made of two at once needed no second write.
-        first = [self._told.setdefault(our["metadata"]["uid"], our["count"]) for our in ours]
+        first = [self._counts.setdefault(our["metadata"]["uid"], our["count"]) for our in ours]
         return any(our["count"] > made for our, made in zip(ours, first, strict=True))
 
     def _renewed(self, namespace: str) -> bool:

@@ -118,7 +118,7 @@ def test_the_unit_reloads_restarts_after_a_hang_and_stops_cleanly(
         "a restart", lambda: systemd.show(SERVICE, "NRestarts") == "1", timeout=PATIENCE_SECONDS
     )
     wait_until("it runs again", partial(_runs, systemd), timeout=PATIENCE_SECONDS)
-    # The journal has what was said to it a little later.
+    # Messages reach the journal with a delay.
     wait_until("watchdog in journal", lambda: "Watchdog timeout" in _log(systemd))
     wait_until("threads in journal", lambda: "call first" in _log(systemd))
     world.want(4)

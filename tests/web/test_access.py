@@ -139,9 +139,9 @@ ANSWERED: list[tuple[str, list[str], dict[str, str], str]] = [
 REFUSED: list[tuple[str, list[str], dict[str, str], str]] = [
     *((peer, [], {}, "port-forward") for peer in (ELSEWHERE, "10.0.0.1", "::ffff:10.0.0.1")),
     *((peer, [], {}, "port-forward") for peer in ("fe80::1%eth0", "")),
-    # A page of theirs would read ours by DNS rebinding, since the browser is on this machine.
+    # Their page would read ours by DNS rebinding, since the browser is on this machine.
     *((LOOPBACK, [host], {}, "Host") for host in OTHER_NAMES),
-    # Nobody sends two; whatever stands between may have read the other one.
+    # No client sends two; a proxy may have read the other one.
     *((LOOPBACK, ["localhost", second], {}, "Host") for second in ("evil.example", "")),
     # A proxy or a sidecar on this machine would let everybody in.
     *(
@@ -372,7 +372,7 @@ def test_a_wrong_password_takes_as_long_for_each_user(
 def test_few_passwords_are_checked_at_once_and_few_wait(
     auth: WebAuth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flood of sign-ins takes two threads; who comes too late is told to come again."""
+    """A flood of sign-ins takes two threads; later requests get a Retry-After."""
     lock, running, most = threading.Lock(), [0], [0]
     late: list[Answer] = []
     all_are_late = threading.Event()

@@ -235,17 +235,17 @@ _ADDRESSES = [f"127.0.1.{number}" for number in (1, 2, 3, 4)]
 """From each of them come as many clients as are answered at once."""
 
 
-def serve_many(targets: int, told: Connection) -> None:
-    """Listen, with so many targets on the pages, until the other side is closed."""
+def serve_many(targets: int, port: Connection) -> None:
+    """Listen, with this number of targets on the pages, until the other side is closed."""
     site = site_of(Health(), metrics_of(*many(targets)))
     with listening(site) as listener, suppress(EOFError):
-        told.send(listener.port)
-        told.recv()
+        port.send(listener.port)
+        port.recv()
 
 
 @contextmanager
 def grows_less_than(most: int, targets: int = 0) -> Iterator[list[socket.socket]]:
-    """Give clients of a process whose pages show so many targets; it must not grow by more."""
+    """Give clients of a process whose pages show targets; it must not grow by more."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve_many, args=(targets, theirs))

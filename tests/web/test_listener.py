@@ -131,7 +131,7 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
     assert response.status == 200
     document = json.loads(body)
     assert document["ready"] is True
-    assert [number["name"] for number in document["components"]] == [*REQUIRED, "state"]
+    assert [component["name"] for component in document["components"]] == [*REQUIRED, "state"]
     state = document["components"][-1]
     assert state.pop("since").endswith("Z")
     assert state == {
@@ -256,7 +256,7 @@ def test_an_unusable_address_is_refused_with_its_setting(
 
 @pytest.mark.parametrize(("host", "clients"), [("", ["127.0.0.1", "::1"]), ("::1", ["::1"])])
 def test_an_empty_host_listens_on_all_addresses(host: str, clients: list[str]) -> None:
-    """Those of both families; an IPv6 address means itself."""
+    """Of both families; an IPv6 address is only itself."""
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")
     with listening(host=host) as listener:

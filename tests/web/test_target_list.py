@@ -1,4 +1,4 @@
-"""The page of targets: how each stands, since when and why."""
+"""The list of targets: the state of each, its beginning and its reason."""
 
 import gc
 import json
@@ -90,7 +90,7 @@ def test_a_target_before_its_first_sync_is_unknown_in_its_place() -> None:
     metrics.states.set_targets([target_of(name) for name in "bac"])
     metrics.report(result_of(target_of("a")))
     shown = listed(metrics)
-    assert [(content["name"], content["state"]) for content in shown] == [
+    assert [(target["name"], target["state"]) for target in shown] == [
         ("b", "unknown"),
         ("a", "ok"),
         ("c", "unknown"),
@@ -147,7 +147,7 @@ def test_a_finding_follows_the_message_of_its_target() -> None:
 
 
 def test_a_state_continues_over_a_restart(metrics: Metrics) -> None:
-    """As it is recorded, which may be known only after a sync; another state begins anew."""
+    """With its recorded beginning, which may be read only after a sync."""
     early = NOW - 86_400
     metrics.states.resume({TARGET.key: LastState("ok", early)})
     assert since_after(metrics, 15) == "08:00:00Z"

@@ -17,15 +17,15 @@ WEB, QUEUE = "shop/Deployment/web", "shop/Deployment/queue"
 
 
 def change(number: int, target: str = WEB, **more: Any) -> Change:
-    """Return a change so many seconds after the year 2027 began, whose entry is lost."""
+    """Return a change without an entry, this number of seconds after the begin of 2027."""
     usual = Change(number, target, 1_798_761_600.0 + number, "ok", 3, 3, 1, 9, Mark(0), "stays")
     return replace(usual, **more)
 
 
 def record_of(*changes: Change) -> MemoryRecord:
     record = MemoryRecord()
-    for content in changes:
-        record.keep_change(content)
+    for item in changes:
+        record.keep_change(item)
     return record
 
 

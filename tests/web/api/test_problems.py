@@ -84,7 +84,7 @@ NUMBERS = [-1, 2**63, -(2**63) - 1, 10**400, 1 << 64]
 def test_a_token_with_a_number_out_of_range_is_invalid(
     client: Client, path: str, place: list[str], number: int
 ) -> None:
-    """A file or a list has no such place; the token is told as any that is not ours."""
+    """It is refused like any token from elsewhere."""
     token = token_of(place[0], number, *(["shop/Deployment/web"] if path == "/targets" else []))
     sent = f"{path}?limit=1&continue={token}"
     assert wrong_names(client.problem(sent, 400)) == ["continue"]

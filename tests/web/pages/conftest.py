@@ -50,6 +50,6 @@ def after_two_hours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lists(after_two_hours: None, tmp_path: Path) -> Views:  # noqa: ARG001 - sets the clock
-    """Return nine live targets, and seven in shadow, two of which are compared with nothing."""
+    """Return nine live targets, and seven in shadow, two of them not compared."""
     shadows = [in_shadow(name) for name in (*TIMES, "alone")]
     return views_of(tmp_path, [*some(), *shadows], record=agreements(tmp_path, TIMES))

@@ -26,7 +26,7 @@ VOID = frozenset({"meta", "link", "input", "br", "path"})
 
 @dataclass(slots=True)
 class Element:
-    """An element of a page; ``text`` is that of all within."""
+    """An element of a page; ``text`` includes the text of all elements in it."""
 
     tag: str
     attributes: dict[str, str | None]
@@ -62,8 +62,8 @@ class Parsed(HTMLParser):
         assert self._open.pop().tag == tag
 
     def handle_data(self, data: str) -> None:
-        for connection in self._open:
-            connection.text += data
+        for element in self._open:
+            element.text += data
 
     def find(self, tag: str = "", **attributes: str) -> list[Element]:
         """Return the elements of a kind with these attributes (`class_`, `data_label`)."""

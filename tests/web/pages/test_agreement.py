@@ -54,7 +54,7 @@ def test_a_file_that_cannot_be_read_costs_the_comparison_only(lists: Views, tmp_
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Views]:
-    """Return targets that were played beside their HPAs."""
+    """Return targets that were played together with their HPAs."""
     with serving(moving(tmp_path_factory.mktemp("fleet"))) as served:
         yield served.views
 

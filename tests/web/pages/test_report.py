@@ -41,7 +41,7 @@ def test_a_report_loads_nothing_from_elsewhere() -> None:
 
 
 def test_a_report_has_all_numbers_without_scripts() -> None:
-    """The measures with what they are, beside what actual; reasons, changes, assumptions."""
+    """The measures with their meanings, next to the actual ones; reasons, changes, assumptions."""
     answer = answer_of(replayed(2))
     text = without_scripts({"a": answer}).find("main")[0].words
     for target in answer.targets:
@@ -82,7 +82,7 @@ def test_a_count_of_one_is_singular() -> None:
     ("hours", "text"), [(0.004, "0.00"), (9.987, "9.99"), (10.04, "10.0"), (1234.56, "1234.6")]
 )
 def test_few_hours_have_two_digits(hours: float, text: str) -> None:
-    (measure,) = (item for item in MEASURES if item.field == "replica_hours")
+    (measure,) = (known for known in MEASURES if known.field == "replica_hours")
     assert measure_text(measure, hours) == text
 
 

@@ -53,7 +53,7 @@ def pages_with(views: Views, text: str) -> list[Answer]:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
 def test_no_text_becomes_markup(tmp_path: Path, text: str) -> None:
-    """No element, no attribute and no address comes of it; what is unseen is written out."""
+    """It gives no element, attribute or address; invisible characters are written out."""
     for answer in pages_with(hostile_views(tmp_path, text), text):
         page = answer.page
         assert answer.status in {200, 404}
@@ -114,7 +114,7 @@ def test_the_wheel_has_templates_scripts_and_licences(tmp_path: Path) -> None:
 
 
 def test_no_value_in_an_address_is_a_fault(tmp_path: Path) -> None:
-    """Numbers and instants of any size too: what is none is as if it was not there."""
+    """Numbers and instants of any size too: invalid ones are ignored."""
     views = views_of(tmp_path, [result_of(target_of("web"))], MemoryRecord())
     page = "/targets/shop/Deployment/web"
     for value in (*ODD, "99999999"):
