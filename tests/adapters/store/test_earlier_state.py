@@ -203,7 +203,7 @@ def begun_in(directory: Path, sayings: Sayings | None = None) -> str:
 
 
 @pytest.mark.parametrize("earlier", ["nothing", "lock", "empty-database"])
-def test_a_start_without_earlier_state_says_so(tmp_path: Path, earlier: str) -> None:
+def test_a_start_without_earlier_state_is_announced(tmp_path: Path, earlier: str) -> None:
     if earlier == "lock":
         (tmp_path / "autoscaler.lock").touch()
     elif earlier == "empty-database":

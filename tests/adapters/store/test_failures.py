@@ -32,7 +32,7 @@ def test_a_missing_directory_is_created(tmp_path: Path) -> None:
     assert kept_in(tmp_path / "var" / "lib") == histories
 
 
-def test_what_cannot_be_used(tmp_path: Path) -> None:
+def test_state_stays_in_memory_where_no_file_can_be_written(tmp_path: Path) -> None:
     """A file in place of a folder, /proc, and a folder in place of the database.
 
     Not even root creates files in /proc. The folder is left as it is.
