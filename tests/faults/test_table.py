@@ -72,7 +72,8 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             seen=[test_ours.IN_MEMORY, test_ours.NOT_KEPT],
         ),
         "unwritable state directory": Proof(
-            test_failures.test_state_stays_in_memory_where_no_file_can_be_written, seen=[test_failures.CANNOT_BE_USED]
+            test_failures.test_state_stays_in_memory_where_no_file_can_be_written,
+            seen=[test_failures.CANNOT_BE_USED],
         ),
         "state lost": Proof(
             test_earlier_state.test_a_start_without_earlier_state_is_announced,

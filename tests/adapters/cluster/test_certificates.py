@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,13 @@ class Trusting:
     """Whom it trusts; it looks at the file whenever that changes."""
 
     def trust(self, pair: KeyPair) -> None:
-        """Trust another one, and no longer the last, some time from now."""
+        """Trust another one, and no longer the last; wait until the API server does."""
         part = self.authority.with_suffix(".part")
         part.write_text(pair.certificate.read_text())
         part.rename(self.authority)
-
-    def trusts(self, pair: KeyPair) -> bool:
-        answer = requests.get(
-            f"{self.plane.url}/api",
-            cert=(str(pair.certificate), str(pair.key)),
-            verify=str(self.plane.ca_file),
-            timeout=10,
-        )
-        return answer.status_code == 200
+        files, ca_file = (str(pair.certificate), str(pair.key)), str(self.plane.ca_file)
+        ask = partial(requests.get, f"{self.plane.url}/api", cert=files, verify=ca_file, timeout=10)
+        wait_until("certificate trusted", lambda: ask().ok)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +98,6 @@ def test_a_client_certificate_is_read_again_when_it_is_rejected(
     kubeconfig = tmp_path / "kubeconfig"
     written(kubeconfig, trusting.plane, old)
     trusting.trust(old)
-    wait_until("certificate trusted", lambda: trusting.trusts(old))
     with connect(kubeconfig) as api:
         assert whoami(api)["username"] == "old"
         written(kubeconfig, trusting.plane, new)
@@ -146,7 +140,6 @@ def test_nothing_of_a_kubeconfig_is_left_in_the_temporary_directory(
     authority: JsonObject = {"certificate-authority-data": data(trusting.plane.ca_file)}
     write(kubeconfig, trusting.plane.url, authority, user)
     trusting.trust(pair)
-    wait_until("certificate trusted", lambda: trusting.trusts(pair))
     with connect(kubeconfig) as api:
         assert whoami(api)["username"] == "me"
         assert list(temporary.iterdir()) == []

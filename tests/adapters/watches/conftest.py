@@ -52,6 +52,15 @@ def shop(lone_cluster: ClusterUnderTest) -> Iterator[str]:
 
 
 @pytest.fixture
+def two_namespaces(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
+    with (
+        fresh_namespace(lone_cluster, "watches") as first,
+        fresh_namespace(lone_cluster, "watches") as second,
+    ):
+        yield sorted((first, second))
+
+
+@pytest.fixture
 def limited(
     lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, tmp_path: Path
 ) -> Iterator[Api]:

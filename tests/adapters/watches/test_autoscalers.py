@@ -2,8 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -27,7 +26,6 @@ from tests.adapters.watches.targets import (
 from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
-from tests.worlds.cluster.clusters import fresh_namespace
 from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
 from tests.worlds.cluster.roles import AUTOSCALERS, WATCH, await_granted, grant
 from tests.worlds.cluster.scripted import Answer, failure
@@ -157,12 +155,10 @@ def test_the_last_controllers_apply_while_the_watch_is_broken(watch: Watch, faul
 
 
 @pytest.fixture
-def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
-    with ExitStack() as stack:
-        shops = [stack.enter_context(fresh_namespace(lone_cluster, "watches")) for _ in range(2)]
-        for shop in shops:
-            create(lone_cluster, shop, autoscaler("by-hand"))
-        yield sorted(shops)
+def shops(lone_cluster: ClusterUnderTest, two_namespaces: list[str]) -> list[str]:
+    for shop in two_namespaces:
+        create(lone_cluster, shop, autoscaler("by-hand"))
+    return two_namespaces
 
 
 def test_only_a_namespace_without_the_right_has_unchecked_controllers(

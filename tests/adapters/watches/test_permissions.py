@@ -1,7 +1,5 @@
 """What may not be watched is read directly, the operator is told once, and it is tried again."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -22,23 +20,16 @@ from tests.adapters.watches.targets import (
 from tests.narrowing import assert_parts
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
-from tests.worlds.cluster.clusters import crew_served, fresh_namespace
+from tests.worlds.cluster.clusters import crew_served
 from tests.worlds.cluster.roles import AUTOSCALERS, READ_SCALES, WATCH, await_granted, grant
 
 
 @pytest.fixture
-def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
-    with ExitStack() as stack:
-        namespaces = []
-        for count in (1, 2):
-            namespace = stack.enter_context(fresh_namespace(lone_cluster, "watches"))
-            lone_cluster.create(
-                manifests.deployments(namespace), manifests.deployment("web", count)
-            )
-            pod = manifests.pod("web-1", {"app": "web"})
-            lone_cluster.create(manifests.pods(namespace), pod)
-            namespaces.append(namespace)
-        yield sorted(namespaces)
+def shops(lone_cluster: ClusterUnderTest, two_namespaces: list[str]) -> list[str]:
+    for shop in two_namespaces:
+        lone_cluster.create(manifests.deployments(shop), manifests.deployment("web"))
+        lone_cluster.create(manifests.pods(shop), manifests.pod("web-1", {"app": "web"}))
+    return two_namespaces
 
 
 def test_forbidden_scales_are_read_directly_until_they_are_allowed(

@@ -44,6 +44,7 @@ from tests.worlds.cluster.watch_script import (
     listed,
 )
 
+BY_HAND = listed("9", autoscaler("by-hand"))
 UNKNOWN = failure(404, "NotFound", "could not find")
 HPAS = "HorizontalPodAutoscaler.autoscaling"
 NAME = f'{HPAS} in namespace "shop"'
@@ -56,7 +57,7 @@ LASTING = replace(DOUBTFUL, first_refusal_confirmed_after=60.0)
 """It is not believed during a test."""
 
 
-def refused_as(server: WatchScript, *answers: Answer) -> None:
+def answer_hpas(server: WatchScript, *answers: Answer) -> None:
     """Answer lists of HorizontalPodAutoscalers in turn, the last one for good."""
     server.autoscalers.lists = deque(answers)
 
@@ -71,9 +72,7 @@ def is_blocked(watched: WatchedCluster, namespace: str = "shop") -> bool:
 
 @pytest.mark.parametrize("refusal", [FORBIDDEN, UNKNOWN], ids=["403", "404"])
 def test_a_refusal_that_passes_lets_nothing_be_decided(watch: Watch, refusal: Answer) -> None:
-    _, watched, notes = watch(
-        pace=LASTING, synced=False, autoscalers=[*[refusal] * 6, listed("9", autoscaler("by-hand"))]
-    )
+    _, watched, notes = watch(pace=LASTING, synced=False, autoscalers=[*[refusal] * 6, BY_HAND])
     until = clock.monotonic() + 20
     while isinstance(watched.cached_scale("shop", WEB), ReadFailure):
         assert clock.monotonic() < until
@@ -114,11 +113,11 @@ def test_a_server_that_is_gone_in_between_may_be_a_new_one(watch: Watch) -> None
     """The time begins again with the first refusal after any other failure."""
     server, watched, _ = watch(pace=DOUBTFUL, synced=False, autoscalers=[FORBIDDEN])
     eventually(lambda: is_blocked(watched), bool)
-    refused_as(server, BROKEN)
+    answer_hpas(server, BROKEN)
     eventually(lambda: is_blocked(watched), lambda blocked: not blocked)
     until = clock.monotonic() + GRACE
     eventually(clock.monotonic, lambda now: now >= until)
-    refused_as(server, FORBIDDEN)
+    answer_hpas(server, FORBIDDEN)
     began = clock.monotonic()
     await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
     assert clock.monotonic() - began >= GRACE
@@ -180,7 +179,7 @@ def test_one_watch_of_all_takes_over_when_it_is_allowed(watch: Watch, pace: Watc
         targets=[SHOP, TILL],
         pace=pace,
         synced=False,
-        autoscalers=[*[FORBIDDEN] * 9, listed("9", autoscaler("by-hand"))],
+        autoscalers=[*[FORBIDDEN] * 9, BY_HAND],
     )
     await_controller(watched, "shop", WEB, HAND_MADE)
     eventually(watched._autoscaler_watches.watches, lambda some: len(some) == 1)
@@ -242,25 +241,22 @@ def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
 
 
 def test_a_namespace_that_returns_is_listed_before_it_counts(watch: Watch) -> None:
-    by_hand = listed("9", autoscaler("by-hand"))
-    server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[FORBIDDEN, by_hand])
+    server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[FORBIDDEN, BY_HAND])
     assert watched.cached_controller("shop", WEB) == HAND_MADE
     watched.set_targets([TILL])
     assert last_known(watched, "shop") is None
-    server.autoscalers.lists = deque([BROKEN])
+    answer_hpas(server, BROKEN)
     watched.set_targets([SHOP, TILL])
     assert is_awaited(watched, "shop")
     assert last_known(watched, "shop") is None
     assert not is_awaited(watched, "till")
-    server.autoscalers.lists = deque([listed("11")])
+    answer_hpas(server, listed("11"))
     await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
     assert watched.cached_controller("shop", WEB) is None
 
 
 def test_under_one_watch_of_all_a_returned_namespace_is_known_at_once(watch: Watch) -> None:
-    server, watched, _ = watch(
-        targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
-    )
+    server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[BY_HAND])
     watched.set_targets([TILL])
     watched.set_targets([SHOP, TILL])
     assert isinstance(watched.cached_scale("shop", WEB), Scale)
@@ -270,26 +266,22 @@ def test_under_one_watch_of_all_a_returned_namespace_is_known_at_once(watch: Wat
 
 def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(watch: Watch) -> None:
     """What the last list of all had stands until then; what is gone since is forgotten."""
-    server, watched, _ = watch(
-        targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
-    )
+    server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[BY_HAND])
     eventually(lambda: server.autoscalers.count("watch"), bool)
-    server.autoscalers.lists = deque([FORBIDDEN, BROKEN])
+    answer_hpas(server, FORBIDDEN, BROKEN)
     server.autoscalers.send(gone())
     eventually(lambda: is_awaited(watched, "shop"), bool)
     assert last_known(watched, "shop") == HAND_MADE
-    server.autoscalers.lists = deque([listed("11")])
+    answer_hpas(server, listed("11"))
     await_controller(watched, "shop", WEB, None)
     await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
 
 
 def test_when_all_lists_are_refused_the_last_list_applies(watch: Watch) -> None:
     """Without the right to list them the last known ones apply: not to write is safe."""
-    server, watched, _ = watch(
-        targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
-    )
+    server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[BY_HAND])
     eventually(lambda: server.autoscalers.count("watch"), bool)
-    server.autoscalers.lists = deque([FORBIDDEN])
+    answer_hpas(server, FORBIDDEN)
     server.autoscalers.send(gone())
     eventually(lambda: server.autoscalers.count("list"), lambda count: count == 4)
     await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
@@ -299,7 +291,7 @@ def test_when_all_lists_are_refused_the_last_list_applies(watch: Watch) -> None:
 def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) -> None:
     """Also in the moment after the refusal, when its own watch has not been begun."""
     server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists = deque([listed("9", more="next"), FORBIDDEN, BROKEN])
+    answer_hpas(server, listed("9", more="next"), FORBIDDEN, BROKEN)
     server.autoscalers.page_gate.clear()
     with watching(api, [SHOP, TILL], pace=ONCE, synced=False) as watched:
         scopes = watched._autoscaler_watches

@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -111,19 +111,24 @@ def test_pods_of_a_broken_watch_are_listed_directly(watch: Watch) -> None:
     await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
 
 
+@dataclass
 class StoppedClock:
     """The clock of a process that is stopped: it jumps where a test says so."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1000.0
-        monkeypatch.setattr(clock, "steady", lambda: self.now)
+    now: float = 1000.0
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    steady = StoppedClock()
+    monkeypatch.setattr(clock, "steady", lambda: steady.now)
+    return steady
 
 
 def test_after_a_suspension_no_scale_counts_before_the_next_list(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, stopped: StoppedClock
 ) -> None:
     """Nor does what the watch still brings from before; the log says why."""
-    stopped = StoppedClock(monkeypatch)
     again = listed("8", deployment("8", 8), more="next")
     server, watched, notes = watch(
         listed("7", deployment("7", 8)), again, listed("9", deployment("9", 10))
@@ -150,11 +155,8 @@ def test_after_a_suspension_no_scale_counts_before_the_next_list(
     assert_parts(recovery, LISTED)
 
 
-def test_after_a_suspension_pods_are_listed_directly(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_suspension_pods_are_listed_directly(watch: Watch, stopped: StoppedClock) -> None:
     """Until the watch has listed them anew, with the selectors of the scales that are known."""
-    stopped = StoppedClock(monkeypatch)
     server, watched, _ = watch(
         listed("7", deployment("7", 8)), targets=[target("shop", "web", pods=True)]
     )
@@ -170,10 +172,9 @@ def test_after_a_suspension_pods_are_listed_directly(
 
 
 def test_after_a_suspension_the_other_autoscalers_are_listed_anew(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, stopped: StoppedClock
 ) -> None:
     """One that was made meanwhile controls the target: nothing is decided before that is known."""
-    stopped = StoppedClock(monkeypatch)
     rival = listed("3", autoscaler("rival"))
     server, watched, _ = watch(autoscalers=[listed("1"), listed("3", more="next"), rival])
     watched.attend()
@@ -189,10 +190,9 @@ def test_after_a_suspension_the_other_autoscalers_are_listed_anew(
 
 
 def test_a_list_that_keeps_failing_after_a_suspension_does_not_delay_syncs(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, stopped: StoppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is waited for in the first seconds; later only its own targets are blocked."""
-    stopped = StoppedClock(monkeypatch)
     monkeypatch.setattr(watched_cluster, "LISTED_WITHIN_SECONDS", 0.1, raising=False)
     server, watched, _ = watch(listed("7", deployment("7", 8)))
     watched.attend()
