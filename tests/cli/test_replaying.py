@@ -48,14 +48,12 @@ def arguments(config: Path, tmp_path: Path) -> tuple[object, ...]:
     return ("-c", config, "--csv", samples(tmp_path))
 
 
-def samples(folder: Path, name: str = "load.csv", *, replicas: str = "", rows: int = 240) -> Path:
+def samples(folder: Path, replicas: str = "") -> Path:
     """Write an hour of a wave between 30 and 270 messages, a row each 15 s."""
-    path = folder / name
-    lines = ["t,value,replicas" if replicas else "t,value"]
-    for row in range(rows):
-        load = round(150 + 120 * math.sin(row / 20))
-        lines.append(f"{int(BASE) + 15 * row},{load}" + (f",{replicas}" if replicas else ""))
-    path.write_text("\n".join(lines) + "\n")
+    path, ending = folder / "load.csv", f",{replicas}" if replicas else ""
+    loads = [round(150 + 120 * math.sin(row / 20)) for row in range(240)]
+    rows = [f"{int(BASE) + 15 * row},{load}{ending}" for row, load in enumerate(loads)]
+    path.write_text("\n".join(["t,value,replicas" if replicas else "t,value", *rows]))
     return path
 
 
