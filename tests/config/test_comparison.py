@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.config import load
 from autoscaler.config.comparison import Comparison, FieldChange, compare, only_targets_differ
 from autoscaler.config.written import as_written
 from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, metric, prometheus, target, top
@@ -222,6 +221,7 @@ def test_changed_secrets_are_changed_settings(
 # -- written again ---------------------------------------------------------------------------------
 
 EXAMPLES = sorted(Path("config").glob("*.yaml"))
+PAUSES = ("true", "scaleUp", "{replicas: 2}")
 FULL = """
 prometheus: {url: http://prometheus:9090, servers: {mimir: {url: http://mimir}}}
 queries:
@@ -274,29 +274,18 @@ targets:
 """
 
 
-def rewritten(folder: Path, file: Path) -> None:
-    """Fail unless the targets of a file, written into another one, are the same."""
-    config, document = load(file), yaml.safe_load(file.read_text())
-    kept = {key: document[key] for key in ("prometheus", "clusters") if key in document}
-    kept["targets"] = [as_written(text) for text in config.targets]
-    again = loaded(folder, yaml.safe_dump(kept))
-    assert again.targets == config.targets
+WRITTEN = [
+    *(text for file in EXAMPLES if "\nprometheus:" in (text := file.read_text())),
+    FULL,
+    *(FULL.replace("paused: scaleDown", f"paused: {pause}") for pause in PAUSES),
+]
 
 
-@pytest.mark.parametrize("file", EXAMPLES, ids=str)
-def test_an_example_is_the_same_when_written_again(tmp_path: Path, file: Path) -> None:
-    if "prometheus" in yaml.safe_load(file.read_text()):
-        rewritten(tmp_path, file)
-
-
-def test_every_setting_of_a_target_is_the_same_when_written_again(tmp_path: Path) -> None:
-    file = tmp_path / "full.yaml"
-    file.write_text(FULL)
-    rewritten(tmp_path, file)
-
-
-@pytest.mark.parametrize("paused", ["true", "scaleUp", "{replicas: 2}"])
-def test_a_pause_is_the_same_when_written_again(tmp_path: Path, paused: str) -> None:
-    file = tmp_path / "full.yaml"
-    file.write_text(FULL.replace("paused: scaleDown", f"paused: {paused}"))
-    rewritten(tmp_path, file)
+@pytest.mark.parametrize("text", WRITTEN)
+def test_targets_are_the_same_when_written_again(tmp_path: Path, text: str) -> None:
+    """Each example, and every setting of a target."""
+    (tmp_path / "targets.d").symlink_to(Path("config/targets.d").resolve())
+    config, document = loaded(tmp_path, text), yaml.safe_load(text)
+    rest = {key: document[key] for key in ("prometheus", "clusters") if key in document}
+    rest["targets"] = [as_written(target) for target in config.targets]
+    assert loaded(tmp_path, yaml.safe_dump(rest)).targets == config.targets

@@ -108,28 +108,27 @@ queryParameters: {a: [5]} => .queryParameters.a[0]: in quotes
 URLS = f"""
 http://p/?a=b => url: queryParameters
 http://u:p@h => url: basicAuth.username
-p:9090 => url: such as http://prometheus:9
-ftp://p => url: such as http://prometheus:9
-http:// => url: such as http://prometheus:9
 http://p:99999 ~> url: such as http://prometheus:9
-http://[abc]:9090 => url: such as http://prometheus:9
-http://[1.2.3.4]:9090 => url: such as http://prometheus:9
 http://[1:2]:9090 ~> url: such as http://prometheus:9
-http://[fe80::1%25eth0]:9090 => url: such as http://prometheus:9
-http://a%zz/x => url: such as http://prometheus:9
-http://*.example/x => url: such as http://prometheus:9
-http://a..b => url: such as http://prometheus:9
-http://.a => url: such as http://prometheus:9
-http://{"a" * 64}.example => url: such as http://prometheus:9
 http://{"a." * 126}aa ~> url: such as http://prometheus:9
-http://prömetheus => url: such as http://prometheus:9
-http://p:\uff19\uff10 => url: such as http://prometheus:9
 """
+NO_URLS = f"""
+p:9090 ftp://p http:// http://[abc]:9090 http://[1.2.3.4]:9090 http://[fe80::1%25eth0]:9090
+http://a%zz/x http://*.example/x http://a..b http://.a http://{"a" * 64}.example http://prömetheus
+http://p:\uff19\uff10
+"""
+
+
+def with_url(url: str) -> str:
+    return f"prometheus: {{url: '{url}'}}\ntargets: []\n"
+
+
 ROWS = [
     *cases(str, "", WHOLE.replace("ONE", ONE).replace("BETA", ONE.replace("/v1", "/v1beta2"))),
     *cases(top, "", TOP),
     *cases(prometheus, "prometheus", OF_PROMETHEUS.replace("FILE", "autoscaler.yaml")),
-    *cases(lambda url: f"prometheus: {{url: '{url}'}}\ntargets: []\n", "prometheus.", URLS),
+    *cases(with_url, "prometheus.", URLS),
+    *((with_url(url), "prometheus.url", "such as http://prometheus:9") for url in NO_URLS.split()),
 ]
 
 

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from autoscaler.cli.json_schemas import INCLUDED, json_schema
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.documents import read
+from tests.config.conftest import as_nobody
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, cases
 from tests.config.schemas import validator
 from tests.tables import rows
@@ -282,13 +283,10 @@ def test_a_folder_without_the_right_to_list_is_refused(open_folder: Path) -> Non
     write(open_folder, {"targets.d/a.yaml": targets("a"), "t/x/a.yaml": targets("b")}, main)
     (open_folder / "targets.d").chmod(0o311)
     (open_folder / "t" / "x").chmod(0o600)
-    user = os.geteuid()
     try:
-        if user == 0:
-            os.seteuid(65534)  # root may list every folder; nobody may not
-        first, second = faults_of(open_folder / "autoscaler.yaml")
+        with as_nobody():
+            first, second = faults_of(open_folder / "autoscaler.yaml")
     finally:
-        os.seteuid(user)
         (open_folder / "t" / "x").chmod(0o700)
         (open_folder / "targets.d").chmod(0o700)
     assert first[2:] == ("include[0]", f"this user may not list the folder {open_folder}/targets.d")

@@ -16,6 +16,7 @@ from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Query, SeriesLabels
 from autoscaler.transport.credentials import SecretError, SecretFile
+from tests.config.conftest import as_nobody
 from tests.config.documents import (
     EXTERNAL,
     PROMETHEUS,
@@ -174,14 +175,8 @@ def test_a_secret_that_cannot_be_read_is_refused_at_load(open_folder: Path) -> N
     text = prometheus("bearerTokenFile: token\n")
     assert loaded(open_folder, text).targets == ()
     (open_folder / "token").chmod(0)
-    user = os.geteuid()
-    try:
-        if user == 0:
-            os.seteuid(65534)  # root may read every file; nobody may not
-        with pytest.raises(ConfigError) as caught:
-            load(open_folder / "autoscaler.yaml")
-    finally:
-        os.seteuid(user)
+    with as_nobody(), pytest.raises(ConfigError) as caught:
+        load(open_folder / "autoscaler.yaml")
     (problem,) = caught.value.problems
     assert problem.message == (
         f"must name a file that this user may read: permission denied for {open_folder / 'token'}"

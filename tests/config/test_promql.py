@@ -27,44 +27,32 @@ from autoscaler.config.promql_parser import (
 from autoscaler.lab.past.own_pods import narrowed
 from tests.tables import rows
 
+RANGES = r"""
+0 | rabbitmq_queue_messages_ready | sum by (queue) (rabbitmq_queue_messages_ready) | irate(a[5m])
+    | sum(last_over_time(a[1m])) | last_over_time(a) | rate{a="b"} + rate | a{offset="1h"}
+    | sum(a{x="{", y=`[7m]`})
+0.5 | rate(a[ 500ms ])
+60 | irate (a[5m] offset 1m)
+120 | sum by (queue) (rate(published_total[2m])) | rate(a[120]) | sum by (offset) (rate(a[2m]))
+    | sum(rate(a[2m])) by (offset) | rate(a[2m]) and on() (b offset 1m) | rate(a{path="[5m]"}[2m])
+    | rate(a{path=~'x]\'[9m]'}[2m]) # over [8m] | sum(rate(a[2m])) by (offset_of)
+300 | rate(a[90s]) / rate(b[5m]) | last_over_time(rate(a[5m])[10m:]) | rate(a[5m] offset -1h)
+    | rate((a[5m])) | a @ 1609746000 offset 5m | )[5m]
+420 | avg_over_time(max_over_time(rate(a[1m])[2m:])[4m:])
+600 | sum_over_time(irate(a[5m])[10m:]) | a offset 10m
+900 | max_over_time(rate(a[5m])[10m:1m]) | max_over_time((rate(a[5m]) + b)[10m:])
+3900 | rate(a[5m] offset 1h)
+5400 | rate(a[1h30m]) | rate(a[1.5h])
+6307200000 | rate(a[200y])
+"""
+"""The seconds that expressions look back; quoted text and comments do not count."""
+
 
 @pytest.mark.parametrize(
     ("promql", "seconds"),
     [
-        ("rabbitmq_queue_messages_ready", 0),
-        ("sum by (queue) (rabbitmq_queue_messages_ready)", 0),
-        ("sum by (queue) (rate(published_total[2m]))", 120),
-        ("rate(a[90s]) / rate(b[5m])", 300),
-        ("rate(a[1h30m])", 5400),
-        ("rate(a[ 500ms ])", 0.5),
-        ("rate(a[120])", 120),
-        ("max_over_time(rate(a[5m])[10m:1m])", 900),
-        ("max_over_time((rate(a[5m]) + b)[10m:])", 900),
-        ("avg_over_time(max_over_time(rate(a[1m])[2m:])[4m:])", 420),
-        ("rate(a[5m] offset 1h)", 3900),
-        ("sum(last_over_time(a[1m]))", 0),
-        ("irate(a[5m])", 0),
-        ("irate (a[5m] offset 1m)", 60),
-        ("last_over_time(rate(a[5m])[10m:])", 300),
-        ("sum_over_time(irate(a[5m])[10m:])", 600),
-        ("a offset 10m", 600),
-        ("rate(a[200y])", 200 * 365 * 86400),
-        ("rate(a[1.5h])", 5400),
-        ("rate(a[5m] offset -1h)", 300),
-        ("rate((a[5m]))", 300),
-        ("a @ 1609746000 offset 5m", 300),
-        ("last_over_time(a)", 0),
-        ('rate{a="b"} + rate', 0),
-        ("sum by (offset) (rate(a[2m]))", 120),
-        ("sum(rate(a[2m])) by (offset)", 120),
-        ('a{offset="1h"}', 0),
-        ("rate(a[2m]) and on() (b offset 1m)", 120),
-        ('rate(a{path="[5m]"}[2m])', 120),
-        ("rate(a{path=~'x]\\'[9m]'}[2m]) # over [8m]", 120),
-        ('sum(a{x="{", y=`[7m]`})', 0),
-        ("sum(rate(a[2m])) by (offset_of)", 120),
-        (")[5m]", 300),
         ("", 0),
+        *((promql, float(row[0])) for row in rows(RANGES) for promql in row[1:]),
     ],
 )
 def test_ranges_within_one_another_add_up(promql: str, seconds: float) -> None:

@@ -52,7 +52,7 @@ ELSEWHERE = external("a", '{"query": "q", "server": "x"}')
 GPU = resource("example.com/gpu")
 
 
-def asked(config: Config) -> list[tuple[str, str]]:
+def server_and_promql(config: Config) -> list[tuple[str, str]]:
     """Return server and PromQL of each query of the first target."""
     return [(query.server, query.promql) for query in config.targets[0].all_queries]
 
@@ -82,7 +82,7 @@ def test_a_query_asks_its_own_server_else_the_targets_else_the_default(
     bounds = "minReplicasQuery: least\nmaxReplicasQuery: {query: most, server: mimir}\n"
     bounds += "holdScaleDownQuery: {name: bound}\n"
     config = loaded(tmp_path, document(f"{server}{bounds}metrics: {json.dumps(metrics)}\n"))
-    assert asked(config) == [
+    assert server_and_promql(config) == [
         (free, "queue_length"),
         ("other", "queue_length"),
         ("", "queue_length"),
@@ -101,7 +101,7 @@ def test_a_resource_has_its_usual_window_and_its_query_at_every_server(tmp_path:
     (query,) = loaded(tmp_path, document("server: mimir\n")).targets[0].queries
     assert (query.key, query.window) == (("mimir", "mimir_cpu"), DEFAULTS["cpu"].window)
     text = document(f"server: mimir\nmetrics: [{json.dumps(GPU)}]\n")
-    assert asked(loaded(tmp_path, text)) == [("mimir", "mimir_gpu")]
+    assert server_and_promql(loaded(tmp_path, text)) == [("mimir", "mimir_gpu")]
 
 
 def test_one_query_of_a_server_is_one_object(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from autoscaler.migrate.conversion import UNKNOWN_URL
 from autoscaler.migrate.options import ImportOptions
 from tests.importers.keda.converting import converted, loaded
+from tests.importers.test_horizontal_pod_autoscalers import autoscaler
 
 A, B = "http://a.shop:9090", "http://b.batch:9090"
 CPU = "{type: cpu, metricType: Utilization, metadata: {value: '60'}}"
@@ -32,12 +33,7 @@ def keda(name: str, *triggers: str) -> str:
 
 
 def hpa(metric: str, annotations: str = "") -> str:
-    return (
-        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\n"
-        f"metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}\n"
-        "spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, "
-        f"maxReplicas: 3, metrics: [{metric}]}}\n"
-    )
+    return autoscaler(f"metrics: [{metric}]", annotations=f"{{{annotations}}}")
 
 
 OF_CPU = hpa(

@@ -10,7 +10,7 @@ DOCUMENT = {
 }
 
 
-def said(fields: Fields) -> dict[str, KeyOutcome]:
+def outcomes(fields: Fields) -> dict[str, KeyOutcome]:
     return {".".join(map(str, entry.location)): entry.outcome for entry in fields.entries()}
 
 
@@ -21,7 +21,7 @@ def test_a_key_that_is_read_is_carried_over() -> None:
     assert (spec.get("a"), spec.get("nothing"), spec.peek("s")) == (1, None, "hunter2")
     assert fields.get("kind") == "A"
     fields.refused("kind", why="no")
-    assert said(fields) == {"kind": KeyOutcome.REFUSED, "spec.a": KeyOutcome.DIFFERENT}
+    assert outcomes(fields) == {"kind": KeyOutcome.REFUSED, "spec.a": KeyOutcome.DIFFERENT}
 
 
 def test_a_key_that_nothing_reads_is_refused() -> None:
@@ -31,11 +31,11 @@ def test_a_key_that_nothing_reads_is_refused() -> None:
         item.get("e")
     fields.ignored("status", why="it is one")
     fields.refuse_the_rest()
-    refused = [key for key, outcome in said(fields).items() if outcome is KeyOutcome.REFUSED]
+    refused = [key for key, outcome in outcomes(fields).items() if outcome is KeyOutcome.REFUSED]
     assert refused == ["kind", "spec.a", "spec.b.c", "spec.b.d.1", "spec.b.d.2", "spec.s"]
-    again = said(fields)
+    again = outcomes(fields)
     fields.refuse_the_rest()
-    assert said(fields) == again
+    assert outcomes(fields) == again
 
 
 def test_a_secret_is_never_shown() -> None:
@@ -54,7 +54,7 @@ def test_values_of_a_parsed_text_have_entries_below_it() -> None:
     inner = fields.within("data").parsed("x", value={"a": 1})
     inner.get("a")
     fields.get("kind")
-    assert said(fields) == {"data.x.a": KeyOutcome.CARRIED, "kind": KeyOutcome.CARRIED}
+    assert outcomes(fields) == {"data.x.a": KeyOutcome.CARRIED, "kind": KeyOutcome.CARRIED}
     fields.refuse_the_rest()
     assert len(fields.entries()) == 2
 

@@ -41,8 +41,8 @@ def played(timeline: Timeline, *queues: float | None, first: int = 0) -> MemoryR
     return record
 
 
-def at(chart: Chart, time: float) -> int:
-    """Return the index of what holds at an instant."""
+def index_at(chart: Chart, time: float) -> int:
+    """Return the index of the values at an instant."""
     return max(index for index, number in enumerate(chart.times) if number <= BASE + time)
 
 
@@ -152,11 +152,11 @@ def test_a_lapse_is_a_gap_in_every_line() -> None:
         timeline.sync("315s", queue=None)
     )
     chart = charted(record)
-    gap = at(chart, 100)
+    gap = index_at(chart, 100)
     lines = (chart.current, chart.desired, chart.minimum, chart.maximum)
     assert [line[gap] for line in lines] == [None] * 4
     assert chart.metrics[0].targets[gap] is None
-    assert chart.current[at(chart, 300)] == 3
+    assert chart.current[index_at(chart, 300)] == 3
     assert shaded(chart) == [
         (ShadeKind.FAILING, 0, 15),
         (ShadeKind.LAPSE, 15, 300),

@@ -14,7 +14,6 @@ from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause
 from autoscaler.core.observation import HoldReading
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.text import rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError, Sample
 from autoscaler.rendering.alternatives import alternatives
 from autoscaler.rendering.answers import ChangeList, Explanation, Instant, TargetList
@@ -223,19 +222,6 @@ def test_ten_of_many_changes_by_others_are_named() -> None:
     assert first == "other clients set the replicas 12 times around this time; the last ones:"
     assert rest[-1] == '"\\u202ex" set the replicas to 12, seen at 2026-01-01T00:00:12Z'
     assert len(rest) == 10
-
-
-def test_as_json_it_has_all_of_it() -> None:
-    """With instants to the millisecond, since two decisions may be of one second."""
-    record, _ = recorded()
-    found = explained(record, 20.5)
-    shown = json.loads(found.encoded())
-    assert shown["at"] == "2026-01-01T00:00:20.500Z"
-    assert shown["until"] == rfc3339_milli(BASE + 30)
-    assert shown["lines"] == list(found.lines)
-    assert shown["decision"]["desiredReplicas"] == 8
-    for name in ("values", "differences", "alternatives", "others"):
-        assert shown[name] == list(getattr(found, name))
 
 
 # -- all targets ---------------------------------------------------------------------------------

@@ -264,7 +264,7 @@ CPU = ResourceMetric("cpu", AVERAGE)
 SERVICE = ObjectMetric(ScaleTargetRef("v1", "Service", "front"), MetricIdentifier("hits"), VALUE)
 
 
-def of(
+def finds(
     metric: MetricSpec,
     *series: dict[str, str],
     query: Query = QUERY,
@@ -279,66 +279,87 @@ def of(
     return seen.removeprefix("finds "), "".join(faults)
 
 
-def test_a_zero_instead_of_a_value_is_named() -> None:
-    orders, mails = {"queue": "orders"}, {"queue": "mails"}
-    empty, nan = Query("q", empty_is_zero=True), Query("q", nan_is_zero=True)
-    assert of(selecting(**orders), mails, query=empty) == (
-        "no series, counted as 0 (empty: zero)",
-        "",
-    )
-    found = of(selecting(**orders), orders, query=nan, value=math.nan)
-    assert found == ("1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)", "")
+ORDERS, MAILS = {"queue": "orders", "vhost": "/"}, {"queue": "mails", "vhost": "/"}
+EMPTY, NAN = Query("q", empty_is_zero=True), Query("q", nan_is_zero=True)
+IN_ORDER = Requirement("queue", Operator.IN, ("order",))
+IN = ExternalMetric(MetricIdentifier("q", LabelSelector((), (IN_ORDER,))), VALUE)
+NOTHING = "none of the series matches the selector: "
+QUEUES = f'{NOTHING}queue is "mails", "orders"'
+NO_NAME = f"{NOTHING}no series has the label name; "
+WEB = {"namespace": "shop", "pod": "web-1"}
+SECOND, OTHER = WEB | {"pod": "web-2"}, WEB | {"pod": "a-1"}
+ELSEWHERE = {"namespace": "b", "pod": "web-1"}
+RENAMED = Query("up", labels=SeriesLabels(namespace="ns", pod="instance"))
+NONE_OF_1 = (
+    'none of the 1 series is labelled namespace="shop" and pod=<a name beginning with web->: '
+)
+NONE_OF_2 = NONE_OF_1.replace("1 series", "2 series")
+WITHOUT = 'pod is "web-1"; no series has the label namespace; their labels are pod'
+APP = ContainerResourceMetric("cpu", "app", AVERAGE)
+FRONT = {"service": "front", "namespace": "shop"}
+BACK = FRONT | {"service": "back"}
 
 
-def test_an_external_metric_finds_the_series_of_its_selector() -> None:
-    orders, mails = {"queue": "orders", "vhost": "/"}, {"queue": "mails", "vhost": "/"}
-    assert of(selecting(), orders, mails) == ("2 of 2 series, their sum is 4", "")
-    assert of(selecting(queue="orders"), orders, mails) == ("1 of 2 series, 2", "")
-    nothing = "none of the series matches the selector: "
-    told = f'{nothing}queue is "mails", "orders"'
-    assert of(selecting(queue="order"), orders, mails) == ("nothing", told)
-    requirement = Requirement("queue", Operator.IN, ("order",))
-    metric = ExternalMetric(MetricIdentifier("q", LabelSelector((), (requirement,))), VALUE)
-    assert of(metric, orders, mails) == ("nothing", told)
-    without = f"{nothing}no series has the label name; "
-    assert of(selecting(name="a"), orders) == ("nothing", f"{without}their labels are queue, vhost")
-    assert of(selecting(name="a"), {}) == ("nothing", f"{without}they have no labels")
-    assert of(selecting(), {}, value=math.nan) == (
-        "no value that counts",
-        "{} is nan, not a number",
-    )
+@pytest.mark.parametrize(
+    ("found", "seen", "fault"),
+    [
+        (finds(selecting(), ORDERS, MAILS), "2 of 2 series, their sum is 4", ""),
+        (finds(selecting(queue="orders"), ORDERS, MAILS), "1 of 2 series, 2", ""),
+        (finds(selecting(queue="order"), ORDERS, MAILS), "nothing", QUEUES),
+        (finds(IN, ORDERS, MAILS), "nothing", QUEUES),
+        (finds(selecting(name="a"), ORDERS), "nothing", f"{NO_NAME}their labels are queue, vhost"),
+        (finds(selecting(name="a"), {}), "nothing", f"{NO_NAME}they have no labels"),
+        (finds(selecting(), {}, value=math.nan), "no value that counts", "{} is nan, not a number"),
+        (
+            finds(selecting(queue="orders"), MAILS, query=EMPTY),
+            "no series, counted as 0 (empty: zero)",
+            "",
+        ),
+        (
+            finds(selecting(queue="orders"), ORDERS, query=NAN, value=math.nan),
+            "1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)",
+            "",
+        ),
+        (finds(PODS, WEB, SECOND, OTHER, ELSEWHERE), "2 pods", ""),
+        (finds(PODS, WEB, SECOND, OTHER, ELSEWHERE, kind="Rollout"), "3 pods", ""),
+        (finds(PODS, {"ns": "shop", "instance": "web-1"}, query=RENAMED), "1 pod", ""),
+        (finds(PODS, {"pod": "web-1"}), "nothing", NONE_OF_1 + WITHOUT),
+        (finds(CPU, ELSEWHERE), "nothing", f'{NONE_OF_1}namespace is "b"; pod is "web-1"'),
+        (
+            finds(CPU, OTHER, ELSEWHERE | {"pod": "c-1"}),
+            "nothing",
+            f'{NONE_OF_2}in namespace shop pod is "a-1"',
+        ),
+        (
+            finds(APP, WEB | {"container": "main"}),
+            "nothing",
+            "pod web-1 has no series of container app",
+        ),
+        (
+            finds(PODS, WEB | {"a": "1"}, WEB | {"a": "2"}),
+            "nothing",
+            "aggregate the query by namespace and pod",
+        ),
+        (finds(SERVICE, FRONT), "1 of 1 series, 2", ""),
+        (
+            finds(SERVICE, BACK),
+            "nothing",
+            'labelled service="front" in namespace shop: service is "back"',
+        ),
+    ],
+)
+def test_a_metric_finds_its_series_or_names_their_labels(
+    found: tuple[str, str], seen: str, fault: str
+) -> None:
+    """A selector, the names of pods, and the label of an object choose among the series."""
+    assert found[0] == seen
+    assert fault in found[1]
+    assert bool(fault) == bool(found[1])
 
 
 def test_a_fault_is_bounded_and_printable() -> None:
     queues = ({"queue": f"\x1b[31m{number:03}{'x' * 500}"} for number in range(500))
-    _, fault = of(selecting(queue="a"), *queues)
+    _, fault = finds(selecting(queue="a"), *queues)
     assert fault.endswith(" and 495 more")
     assert fault.isprintable()
     assert len(fault) < 600
-
-
-def test_pods_of_the_target_have_its_namespace_and_name() -> None:
-    web = {"namespace": "shop", "pod": "web-1"}
-    other, elsewhere = web | {"pod": "a-1"}, {"namespace": "b", "pod": "web-1"}
-    assert of(PODS, web, web | {"pod": "web-2"}, other, elsewhere) == ("2 pods", "")
-    assert of(PODS, web, web | {"pod": "web-2"}, other, elsewhere, kind="Rollout") == ("3 pods", "")
-    query = Query("up", labels=SeriesLabels(namespace="ns", pod="instance"))
-    assert of(PODS, {"ns": "shop", "instance": "web-1"}, query=query) == ("1 pod", "")
-    labelled = 'labelled namespace="shop" and pod=<a name beginning with web->: '
-    begin = f"none of the 1 series is {labelled}"
-    without = 'pod is "web-1"; no series has the label namespace; their labels are pod'
-    assert of(PODS, {"pod": "web-1"}) == ("nothing", begin + without)
-    assert of(CPU, elsewhere) == ("nothing", f'{begin}namespace is "b"; pod is "web-1"')
-    told = f'{begin.replace("1 series", "2 series")}in namespace shop pod is "a-1"'
-    assert of(CPU, other, elsewhere | {"pod": "c-1"}) == ("nothing", told)
-    used, fault = of(ContainerResourceMetric("cpu", "app", AVERAGE), web | {"container": "main"})
-    assert (used, "pod web-1 has no series of container app" in fault) == ("nothing", True)
-    used, fault = of(PODS, web | {"a": "1"}, web | {"a": "2"})
-    assert (used, "aggregate the query by namespace and pod" in fault) == ("nothing", True)
-
-
-def test_an_object_is_found_by_the_label_of_its_kind() -> None:
-    front = {"service": "front", "namespace": "shop"}
-    assert of(SERVICE, front) == ("1 of 1 series, 2", "")
-    _, fault = of(SERVICE, front | {"service": "back"})
-    assert fault.endswith('labelled service="front" in namespace shop: service is "back"')
