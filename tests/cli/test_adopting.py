@@ -65,7 +65,9 @@ class Bed:
         assert (code, out) == (1, "")
         assert self.there() == before
         assert not (self.daemon.file.parent / "replaced").exists()
-        return error.replace("\nnothing was changed\n", "")
+        problems = error.splitlines()
+        # The last line says that nothing was changed, unless the command ended later.
+        return "\n".join(problems[:-1] or problems)
 
     def there(self) -> list[str]:
         items = self.world.api.get(others.path_of(self.world.namespace))["items"]

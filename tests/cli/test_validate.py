@@ -65,25 +65,25 @@ def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "parts"),
+    ("line", "code", "place", "part"),
     [
-        ("syncPeriod: 15s", 0, ["0 targets", "2 files"]),
-        ("syncPeriod: 15", 2, [":3: syncPeriod: ", " 15s"]),
-        ("scaleDownBreaker:", 0, [":3: warning: scaleDownBreaker: "]),
+        ("syncPeriod: 15s", 0, ":", "2 files"),
+        ("syncPeriod: 15", 2, ":3: syncPeriod: ", " 15s"),
+        ("scaleDownBreaker:", 0, ":3: warning: scaleDownBreaker: ", "2 files"),
     ],
     ids=["valid", "mistake", "warning"],
 )
 def test_validate_reads_a_file_or_standard_input(
-    tmp_path: Path, line: str, code: int, parts: list[str]
+    tmp_path: Path, line: str, code: int, place: str, part: str
 ) -> None:
     """Standard input includes files of the working directory.  With a warning a file is valid."""
     (tmp_path / "more.yaml").write_text("targets: []\n")
     text = f"prometheus: {{url: http://p:9090}}\ninclude: [more.yaml]\n{line}\n"
     (tmp_path / "a.yaml").write_text(text)
-    for name, place in (("-", "standard input"), ("a.yaml", "a.yaml")):
+    for name, shown in (("-", "standard input"), ("a.yaml", "a.yaml")):
         ran = autoscaler("validate", name, environment=NOWHERE, given=text, folder=tmp_path)
         assert ran.returncode == code
-        assert_parts(ran.stdout + ran.stderr, f"{place}:", *parts)
+        assert_parts(ran.stdout + ran.stderr, f"{shown}{place}", part)
 
 
 def test_validate_of_a_manifest_names_the_command_that_converts_it(tmp_path: Path) -> None:
