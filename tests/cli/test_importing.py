@@ -115,32 +115,40 @@ def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
     assert (done.code, names) == (0, ["b", "z"])
 
 
-UNRELATED = [
-    b"Resources:\n  A: !Ref B\n",
-    b"apiVersion: v1\nkind: Service\nmetadata: {name: {{ .x }}}\n",
-    b"a: [",
-    b"\xff\xfe",
-    b"a: &a [*b]\n",
-    b"- just a list\n",
-    b"kind: Kustomization\n",
-]
-
-
-@pytest.mark.parametrize("text", UNRELATED)
-def test_an_unrelated_file_of_a_folder_is_left_alone(tmp_path: Path, text: bytes) -> None:
-    """It is counted; what names an autoscaler is refused, and so is a file by name."""
+@pytest.mark.parametrize(
+    ("text", "code", "part"),
+    [
+        pytest.param(b"Resources:\n  A: !Ref B\n", 3, "tag", id="tag"),
+        pytest.param(b"a: !!python/object:os.system {}\n", 3, "tag", id="python"),
+        pytest.param(b"kind: Service\nmetadata: {name: {{ .x }}}\n", 3, "template", id="template"),
+        pytest.param(b"a: [", 3, "", id="broken"),
+        pytest.param(b"a: " + b"[" * 60 + b"]" * 60, 3, " 40 ", id="deep"),
+        pytest.param(b"a: &a [*b]\n", 3, "anchor", id="anchor"),
+        pytest.param(b"a: &a [*a]\n", 3, "anchor", id="recursion"),
+        pytest.param(b"\xff\xfe", 1, "UTF-8", id="encoding"),
+        pytest.param(b"- just a list\n", 0, "", id="list"),
+        pytest.param(b"text\n", 0, "", id="text"),
+        pytest.param(b"", 0, "", id="empty"),
+        pytest.param(b"kind: Kustomization\n", 0, "", id="other-kind"),
+    ],
+)
+def test_an_unrelated_file_is_refused_only_by_name_or_if_it_names_an_autoscaler(
+    tmp_path: Path, text: bytes, code: int, part: str
+) -> None:
+    """In a folder it is counted.  The other file is imported; a readable file is never refused."""
     folder = tmp_path / "k8s"
     folder.mkdir()
     (folder / "hpa.yaml").write_text(WEB)
     (folder / "other.yaml").write_bytes(text)
     done = run([folder], tmp_path / "o.yaml")
     assert (done.code, len(done.config.targets)) == (0, 1)
-    assert [source["outcome"] for source in done.report["sources"]].count("other") == 1
-    (folder / "other.yaml").write_bytes(b"# a ScaledObject\n" + text)
-    marked = run([folder], tmp_path / "o.yaml")
+    assert [source["outcome"] for source in done.report["sources"]].count("other") == bool(text)
     named = run([folder / "hpa.yaml", folder / "other.yaml"], tmp_path / "o.yaml")
-    assert marked.code == named.code
-    assert (marked.code == 0) is (text in UNRELATED[-2:])
+    (folder / "other.yaml").write_bytes(b"# a ScaledObject\n" + text)
+    for refused in (named, run([folder], tmp_path / "o.yaml")):
+        assert (refused.code, len(refused.config.targets)) == (code, 1)
+        assert len(refused.sentences) == bool(code)
+        assert_parts("".join(refused.sentences), part)
 
 
 def test_adapter_rules_may_be_in_a_file_of_their_own(tmp_path: Path) -> None:
@@ -260,29 +268,3 @@ def test_hostile_texts_are_printed_escaped(tmp_path: Path) -> None:
         )
         assert out.replace("\n", "").isprintable()
     assert not (tmp_path / "o.yaml").exists() or (tmp_path / "o.yaml").read_text().isascii()
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        (WEB.encode() + b"\xff\xfe", "UTF-8"),
-        (b"a: &a [*a]\n", "anchor"),
-        (b"a: " + b"[" * 60 + b"]" * 60, " 40 "),
-        (b"a: !!python/object:os.system {}\n", "tag"),
-        (b"- just a list\n", None),
-        (b"text\n", None),
-        (b"", None),
-    ],
-)
-def test_a_file_that_cannot_be_read_keeps_no_other_from_being_imported(
-    tmp_path: Path, text: bytes, why: str | None
-) -> None:
-    """It has a sentence of its own; a file without a mapping is no manifest."""
-    done = imported(tmp_path, WEB, text)
-    assert len(done.config.targets) == 1
-    if why is None:
-        assert done.code == 0
-    else:
-        (sentence,) = done.sentences
-        assert why in sentence
-        assert done.code == (1 if "UTF-8" in why else 3)
