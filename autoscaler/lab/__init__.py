@@ -1,1 +1,1 @@
-"""Trying a configuration out: replay, compare, tune and policy tests."""
+"""Tries out configurations: replay, comparison, tuning and policy tests."""

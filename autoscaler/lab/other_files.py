@@ -29,13 +29,13 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class MappingFile(Source):
-    """A YAML file of one mapping, and what is wrong with its text."""
+    """A YAML file with one mapping, and the errors of its text."""
 
     value: dict[str, Value]
     faults: Sequence[Problem] = ()
 
     def model(self, model: type[_Model], value: Mapping[str, Value] | None = None) -> _Model:
-        """Return the file, or a part of it, as a model.  Raises ConfigError."""
+        """Return the file, or a part of it, as a model. Raises ConfigError."""
         given = self.value if value is None else value
         try:
             found = model.model_validate(given, context=self.path.absolute().parent)
@@ -55,9 +55,9 @@ class MappingFile(Source):
 
 
 def read_file(path: Path, form: str) -> MappingFile:
-    """Read a YAML file of one mapping.  Raises ConfigError for one that cannot be read.
+    """Read a YAML file with one mapping. Raises ConfigError if it cannot be read.
 
-    ``form`` says in a sentence what the file holds.
+    ``form`` is a sentence about the expected content.
     """
     file = str(path)
     try:

@@ -19,66 +19,66 @@ class ReplayedChangeAnswer(AnswerModel):
     before: int
     after: int
     text: Sentence
-    """Why."""
+    """The reason."""
 
 
 class ReasonAnswer(AnswerModel):
-    """Why the count was as it was, from a time on."""
+    """The reason for the count, from a time on."""
 
     time: ExactInstant
     text: Sentence
 
 
 class ReplayedLines(AnswerModel):
-    """Lines over time, in parts that each last until the next.  Null where it is not known."""
+    """Lines over time, in parts that each last until the next. Null is unknown."""
 
     times: tuple[ExactInstant, ...]
     """The begin of each part."""
     demand: tuple[int | None, ...]
     """The demand in pods, at the end of the part."""
     demand_low: tuple[int | None, ...]
-    """The least of it."""
+    """The least demand."""
     demand_high: tuple[int | None, ...]
-    """The most of it."""
+    """The greatest demand."""
     ready: tuple[int, ...]
-    """The pods that were ready, at the end of the part."""
+    """The ready pods, at the end of the part."""
     ready_low: tuple[int, ...]
-    """The fewest of them."""
+    """The fewest ready pods."""
     ready_high: tuple[int, ...]
-    """The most of them."""
+    """The most ready pods."""
     short: tuple[int | None, ...]
-    """The most pods that were missing at an instant of the part."""
+    """The most missing pods at an instant of the part."""
     replicas: tuple[int, ...]
     """The count, at the end of the part."""
     ran: tuple[int | None, ...]
-    """The count that there really was, at the end of the part."""
+    """The actual count, at the end of the part."""
 
 
 class ReplayedTarget(AnswerModel):
-    """What became of one target."""
+    """The outcome of one target."""
 
     target: Text
     begin: ExactInstant = Field(alias="from")
     end: ExactInstant = Field(alias="to")
     models: dict[Text, Text] = Field(default_factory=dict)
-    """How the reading of each metric followed the count: recorded, shared or queue."""
+    """The load model of each metric: recorded, shared or queue."""
     assumed: tuple[Sentence, ...] = ()
-    """What was assumed."""
+    """The assumptions."""
     first_replicas: int
     last_replicas: int
     measures: Measures
     ran: Measures | None = None
-    """The measures of the count that there really was, against the same demand."""
+    """The measures of the actual count, with the same demand."""
     days: tuple[Measures, ...]
     """The measures of each day since the begin."""
     failed_seconds: float
-    """For so long a metric had no proposal."""
+    """The time in which a metric had no proposal."""
     censored_seconds: float
-    """For so long the recorded pods were at their capacity: there may have been more work."""
+    """The time in which the recorded pods were at capacity: demand may have been higher."""
     changes: tuple[ReplayedChangeAnswer, ...]
-    """The first ones."""
+    """The first changes."""
     unlisted_changes: int = 0
-    """How many later changes are counted and not listed."""
+    """The number of later changes, which are not listed."""
     reasons: tuple[ReasonAnswer, ...]
     lines: ReplayedLines
 
@@ -104,7 +104,7 @@ def answer_of(replay: Replay) -> ReplayAnswer:
 
 
 def by_change(outcomes: Iterable[TargetOutcome]) -> list[TargetOutcome]:
-    """Return outcomes, those that differ most from what actual first."""
+    """Return outcomes, the largest difference from the actual one first."""
 
     def changed(outcome: TargetOutcome) -> tuple[float, int]:
         ran = outcome.ran
@@ -133,7 +133,7 @@ def _target(replay: Replay, outcome: TargetOutcome) -> ReplayedTarget:
 
 
 def day_counts_document(counts: DayCounts) -> dict[str, object]:
-    """Return on how many days which was better, as JSON."""
+    """Return the number of days on which each was better, as JSON."""
     return {
         "days": counts.days,
         "betterDays": counts.better,
@@ -171,11 +171,11 @@ MEASURES = (
 """The measures in the order of the output."""
 _OF_QUEUE = {"longest_queue", "mean_wait_seconds", "longest_wait_seconds"}
 _SMALL_HOURS = 10.0
-"""Below it hours are written with two digits."""
+"""Below this, hours have two decimals."""
 
 
 def measure_text(measure: MeasureText, value: float | None) -> str:
-    """Write a measure; "-" without a value."""
+    """Format a measure; "-" without a value."""
     if value is None:
         return "-"
     if measure.unit == "%":
@@ -188,7 +188,7 @@ def measure_text(measure: MeasureText, value: float | None) -> str:
 
 
 def told_measures(measured: Sequence[Measures]) -> list[MeasureText]:
-    """Return the measures to print of some replays; measures of a queue only if one has any."""
+    """Return the measures to print for some replays; queue measures only if one has any."""
     return [
         measure
         for measure in MEASURES

@@ -1,4 +1,4 @@
-"""What `replay` and `tune` have in common: which data, which targets, which time."""
+"""The common parts of `replay` and `tune`: the data, the targets, the time."""
 
 import math
 import sys
@@ -41,10 +41,10 @@ def plan_of(
     stack: ExitStack,
     span: tuple[float, float] | None = None,
 ) -> ReplayPlan:
-    """Return the plan of a replay.  Raises CommandError and ArgumentError.
+    """Return the plan of a replay. Raises CommandError and ArgumentError.
 
-    ``names`` are the targets, all if empty.  ``stack`` closes the data.  ``span`` is the period in
-    Unix seconds, instead of the one of the options.
+    ``names`` are the targets, all if empty. ``stack`` closes the data. ``span`` is the period in
+    Unix seconds, in place of the options'.
     """
     targets = chosen_targets(config, names)
     if not targets:
@@ -149,7 +149,7 @@ def _file_data(
 
 
 def _arrivals(targets: Sequence[Target], assumptions: Assumptions) -> Iterator[tuple[str, str]]:
-    """Yield the query of what comes into each queue, and what its file is called."""
+    """Yield the query of each queue's arrivals, and the name of its file."""
     for target in targets:
         for metric in target.spec.metrics:
             for load in stated_loads(assumptions, target, metric):
@@ -164,7 +164,7 @@ def _named_file(text: str) -> tuple[str, Path]:
 
 
 def _names_of_queries(targets: Sequence[Target], named: Mapping[str, str]) -> Iterator[str]:
-    """Yield what the files of all that targets ask may be called, each query once."""
+    """Yield the possible names of the files of all targets' queries, each query once."""
     for target in targets:
         metrics = dict(zip(target.queries, target.spec.metrics, strict=True))
         for query in target.all_queries:
@@ -179,16 +179,16 @@ def _are(known: Iterable[str]) -> str:
 
 
 def _on_grid(span: tuple[float, float], step: float) -> tuple[float, float]:
-    """Return a begin that was not meant to the second, at an instant that others have as well.
+    """Return a begin rounded to the grid, unless it was given to the second.
 
-    So what was asked of Prometheus for `2h ago` need not be asked again a little later.
+    So the data that were fetched for `2h ago` need not be fetched again a little later.
     """
     begin, end = span
     return begin if begin.is_integer() else begin // step * step, end
 
 
 def _step(targets: Sequence[Target], options: ReplayOptions) -> float:
-    """Return the seconds between two evaluations; each sync is at one, unless others are asked."""
+    """Return the seconds between two evaluations; by default each sync has one."""
     if options.step is not None:
         return options.step
     return max(math.gcd(*(round(target.sync_period * 1000) for target in targets)) / 1000, 1.0)

@@ -1,6 +1,6 @@
-"""`autoscaler replay`: what configurations would have done in a time that has passed.
+"""`autoscaler replay`: what configurations would have done in a past period.
 
-Of several it tells how each compares with the first, side by side.
+With several configurations, each is compared with the first, side by side.
 """
 
 import json
@@ -45,9 +45,9 @@ from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.wording import counted
 
 _EXPLAINED_TARGETS = 20
-"""With more targets a change has the HPA's own reason, which costs nothing."""
+"""With more targets a change has the HPA's own reason, which is cheap."""
 _IN_FULL = 5
-"""The most targets that are printed with all measures; of more each has a line."""
+"""The most targets with all measures; more targets have one line each."""
 _GAP = "  "
 _ALL = "all targets"
 
@@ -62,7 +62,7 @@ def replay(
 ) -> int:
     """Replay targets of configurations and print the result; return the exit code.
 
-    The code is 1 if some targets could not be replayed, or after an interrupt.
+    It is 1 if some targets could not be replayed, or after an interrupt.
     """
     refuse_to_overwrite(report)
     configs = [load(file, namespace_or_anywhere) for file in files]
@@ -91,7 +91,7 @@ def replay(
 
 
 def _comparable(plans: Sequence[ReplayPlan]) -> Sequence[ReplayPlan]:
-    """Return several plans with what all have, and the demand in pods of the first one."""
+    """Return several plans with their common targets, and the demand in pods of the first."""
     if len(plans) == 1:
         return plans
     common = set.intersection(*({target.key for target in plan.targets} for plan in plans))
@@ -232,7 +232,7 @@ class _ComparedFiles:
         return {key: some for key, some in having.items() if len(some) < len(self.files)}
 
     def _pairs(self) -> Iterator[tuple[Path, dict[str, tuple[MeasureComparison, ...]]]]:
-        """Yield each other file with how it compares with the first: all targets, then each."""
+        """Yield each other file with its comparison with the first: all targets, then each."""
         first = {outcome.key: outcome for outcome in self.done[0].outcomes}
         for file, other in zip(self.files[1:], self.done[1:], strict=True):
             second = {outcome.key: outcome for outcome in other.outcomes}
@@ -244,7 +244,7 @@ class _ComparedFiles:
             yield file, groups
 
     def _tables(self) -> dict[str, list[ComparisonTable]]:
-        """Return what the report shows of each target, and by an empty key of all of them."""
+        """Return the table of each target for the report, and by an empty key of all of them."""
         tables: dict[str, list[ComparisonTable]] = defaultdict(list)
         for file, groups in self._pairs():
             for name, compared in groups.items():
@@ -288,7 +288,7 @@ def _compared(
 
 
 def _rows(compared: Sequence[MeasureComparison]) -> list[tuple[str, ...]]:
-    """Return of each measure its heading, both values, their difference, the verdict, the days."""
+    """Return for each measure its heading, both values, their difference, the verdict, the days."""
     headings = {measure.field: measure for measure in MEASURES}
     return [
         (
@@ -323,7 +323,7 @@ def _difference(measure: MeasureText, comparison: MeasureComparison) -> str:
 
 
 def _verdict(comparison: MeasureComparison) -> tuple[str, str]:
-    """Say which is better, on how many days it was so, and whether that may be chance."""
+    """Return which is better, on how many days, and whether that may be chance."""
     days, side = comparison.by_days, comparison.verdict
     if side in {Side.EQUAL, Side.UNKNOWN}:
         return "", ""

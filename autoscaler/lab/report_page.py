@@ -1,6 +1,6 @@
-"""A report of replays: one HTML file that opens anywhere, also without a network.
+"""A report of replays: one HTML file that needs no network.
 
-It has the charts and the style of the pages, and its data, in itself.
+It contains the charts and the style of the pages, and its data.
 """
 
 import json
@@ -35,14 +35,14 @@ _SCRIPTS = ("times.js", "charts.js", "report.js")
 _IMPORT = re.compile(r"^import .*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
-"""Of the lines of replays, as report.js has them."""
+"""The most lines of replays, as in report.js."""
 _IN_INDEX = [
     measure
     for measure in MEASURES
     if measure.field in {"tau_under", "theta_over", "replica_hours", "changes"}
 ]
 _MOST_LISTED = 200
-"""Changes and reasons of a target that stand in its tables."""
+"""The most changes and reasons in a target's tables."""
 _MOST_TRIANGLES = 100
 """With more changes than this, none is marked in the chart."""
 _MOST_DRAWN = 500
@@ -50,7 +50,7 @@ _MOST_DRAWN = 500
 
 
 class ComparisonTable(NamedTuple):
-    """How the second of two replays differs from the first, measure by measure.
+    """The differences of the second of two replays from the first, by measure.
 
     A row has the measure, both values, their difference, the verdict, the days and the chance.
     """
@@ -92,7 +92,7 @@ def report_of(
 
 
 def _data(replays: Mapping[str, ReplayAnswer]) -> str:
-    """Return what is drawn as JSON that may stand within HTML."""
+    """Return the drawn data as JSON that is safe within HTML."""
     found = []
     for name, answer in replays.items():
         targets = [
@@ -111,7 +111,7 @@ def _section(
     first: ReplayedTarget,
     comparisons: Sequence[ComparisonTable],
 ) -> dict[str, object]:
-    """Return what the template shows of a target that is ``first`` in the first replay."""
+    """Return the template's data of a target; ``first`` is its outcome in the first replay."""
     of_target = {
         name: target
         for name, answer in zip(names, answers, strict=True)
@@ -155,7 +155,7 @@ def _text(measure: MeasureText, measures: Measures) -> str:
 
 
 def _notes(target: ReplayedTarget) -> Iterator[str]:
-    """Yield how the load follows the count, what was assumed, and what is missing."""
+    """Yield the load model, the assumptions, and what is missing."""
     words = {
         "recorded": "is read as it was recorded, whatever the count",
         "shared": "is shared by the pods that are ready",
@@ -175,7 +175,7 @@ def _notes(target: ReplayedTarget) -> Iterator[str]:
 
 @cache
 def _bundled() -> str:
-    """Return the scripts as one module: in one file nothing is imported."""
+    """Return the scripts as one module, since one file cannot import others."""
     text = "\n".join(_read(name) for name in _SCRIPTS)
     return _EXPORT.sub("", _IMPORT.sub("", text))
 
@@ -186,7 +186,7 @@ def _read(name: str) -> str:
 
 
 def refuse_to_overwrite(options: ReportOptions) -> None:
-    """Refuse, before any work, a file that is there already.  Raises CommandError."""
+    """Refuse an existing file, before any work. Raises CommandError."""
     path = options.report
     if path is not None and not path.parent.is_dir():
         raise ArgumentError(f"{path} cannot be written: there is no folder {path.parent}")
@@ -200,7 +200,7 @@ def write_report(
     options: ReportOptions,
     comparisons: Mapping[str, Sequence[ComparisonTable]] = MappingProxyType({}),
 ) -> None:
-    """Write the report if one is asked for, in one step.  Raises CommandError."""
+    """Write the report if one is requested, atomically. Raises CommandError."""
     if options.report is None:
         return
     try:

@@ -16,7 +16,7 @@ from itertools import accumulate, chain, repeat
 from typing import NamedTuple, TypeAlias
 
 MOST_SAMPLES = 100_000
-"""Of one series, with those that are left out; 17 days of one each 15 seconds."""
+"""The most samples of one series, including omitted ones: 17 days of one each 15 seconds."""
 _LONGEST_ITEM = 100
 
 _NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
@@ -54,7 +54,7 @@ Item: TypeAlias = Ramp | OmittedSamples | StaleMarker
 
 
 class SeriesSamples(NamedTuple):
-    """The samples of one series: which intervals have one, from 0 in order, and its value.
+    """The samples of one series: the numbers of their intervals from 0 in order, and the values.
 
     A value of None is a stale marker.
     """
@@ -64,7 +64,7 @@ class SeriesSamples(NamedTuple):
 
 
 def parse(text: str) -> tuple[Item, ...]:
-    """Read the notation.  Raises ValueError with a sentence that says what would be right."""
+    """Parse the notation. Raises ValueError with a sentence that has the correct form."""
     if "{{" in text:
         raise ValueError("has a native histogram: a metric is a number, so write what PromQL gives")
     if "\n" in text.strip():
@@ -79,12 +79,12 @@ def parse(text: str) -> tuple[Item, ...]:
 
 
 def count_of(items: Iterable[Item]) -> int:
-    """Return for how many intervals items are."""
+    """Return the number of intervals of items."""
     return sum(map(_count, items))
 
 
 def samples_of(items: Iterable[Item]) -> SeriesSamples:
-    """Return what the items stand for, added up as promtool does."""
+    """Return the samples of the items, added up as promtool does."""
     count = 0
     places: list[int] = []
     values: list[float | None] = []

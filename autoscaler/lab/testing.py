@@ -1,4 +1,4 @@
-"""`autoscaler test`: runs files of policy tests, and says what does not hold and why, or JUnit."""
+"""`autoscaler test`: runs files of policy tests, and prints failures with reasons, or JUnit."""
 
 import errno
 import os
@@ -104,7 +104,7 @@ def _print(result: FileResult, *, verbose: bool) -> None:
 
 
 def _check_writable(file: Path) -> None:
-    """Say before the tests run that a report cannot be written; nothing stays behind."""
+    """Return, before the tests run, that a report cannot be written; leaves no file."""
     try:
         if file.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -1,4 +1,4 @@
-"""`autoscaler tune`: searches settings of one target that would have been better."""
+"""`autoscaler tune`: searches for better settings of one target."""
 
 import json
 import multiprocessing
@@ -53,10 +53,9 @@ from autoscaler.rendering.wording import counted
 _FORM = "a space is a mapping such as `targetFactors: [0.8, 1.0]`"
 _LEAST_DAYS = 2
 _CHOOSING_SHARE = 0.5
-"""The part of the days by which candidates are searched and chosen: the more there are to judge on,
-the surer is the judgement."""
+"""The part of the days for search and choice; the rest is for the judgement."""
 _BATCH = 8
-"""The candidates per round, whatever the machine, so that the search is the same."""
+"""The candidates per round on any machine, so that the search is reproducible."""
 
 
 def tune(
@@ -70,7 +69,7 @@ def tune(
 ) -> int:
     """Search for better settings of one target, and print them; return the exit code.
 
-    The code is 1 if the target cannot be replayed, or an interrupt has ended the search.
+    It is 1 if the target cannot be replayed, or an interrupt has ended the search.
     """
     optuna = _optuna()
     refuse_to_overwrite(report)
@@ -118,7 +117,7 @@ def _target(config: Config, name: str) -> Target:
 
 
 def _space(path: Path | None, target: Target) -> TuningSpace:
-    """Return the space of a file, or the default.  Raises ConfigError with every mistake."""
+    """Return the space of a file, or the default. Raises ConfigError with every error."""
     if path is None:
         return TuningSpace()
     file = read_file(path, _FORM)
@@ -131,7 +130,7 @@ def _space(path: Path | None, target: Target) -> TuningSpace:
 
 
 def _whole_days(plan: ReplayPlan) -> ReplayPlan:
-    """Return the plan up to the end of its last whole day.  Raises CommandError for too few."""
+    """Return the plan up to the end of its last whole day. Raises CommandError for too few."""
     days = int((plan.end - plan.begin + 1.0) // A_DAY)
     if days < _LEAST_DAYS:
         raise CommandError(
@@ -152,14 +151,14 @@ def _replay_of(plan: ReplayPlan, target: Target) -> Replay:
 # -- the search ------------------------------------------------------------------------------------
 
 _at_hand: tuple[ReplayPlan, TuningSpace] | None = None
-"""What a process of a search replays."""
+"""The data of a process of a search."""
 
 
 def _begin(plan: ReplayPlan, space: TuningSpace) -> None:
-    """Begin a process of a search: it is forked, so that data which are read need not be sent."""
+    """Begin a process of a search: it is forked, so that loaded data need not be sent."""
     global _at_hand  # noqa: PLW0603 - the pool hands nothing else to its calls
     _at_hand = plan, space
-    # The process that searches ends it.
+    # The searching process ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -172,7 +171,7 @@ def _days_of(choice: Choice) -> tuple[Measures, ...]:
 
 
 class _Search:
-    """One search; the optimizer sees the first days of its candidates only."""
+    """One search; the optimizer sees only the first days of its candidates."""
 
     def __init__(self, plan: ReplayPlan, space: TuningSpace, search: SearchOptions) -> None:
         self._plan = plan
@@ -183,7 +182,7 @@ class _Search:
         self._days = round((plan.end - plan.begin) / A_DAY)
         self._split = min(self._days - 1, max(1, round(self._days * _CHOOSING_SHARE)))
         self._found: dict[tuple[int, ...], Candidate] = {}
-        """By what was chosen; that is nothing for the target as it is, which is the first."""
+        """By the choice; an empty choice is the current target, which is the first."""
 
     def done(self, optuna: Any, processes: int) -> TuningResult:
         """Search to the end, or until an interrupt.  Raises CommandError."""
@@ -215,7 +214,7 @@ class _Search:
         )
 
     def _try(self, study: Any, pool: ProcessPoolExecutor, processes: int) -> None:
-        """Replay the target as it is, then candidates, a batch after another."""
+        """Try the current target, then candidates in batches."""
         begun = clock.monotonic()
         # It also forks all processes, before the bar has a thread.
         self._replay(pool, [{}])
@@ -234,7 +233,7 @@ class _Search:
         )
 
     def _batches(self, study: Any, pool: ProcessPoolExecutor) -> Iterator[float]:
-        """Try what the optimizer proposes; yield after each batch how many there were."""
+        """Try the optimizer's proposals; yield their number after each batch."""
         counts, trials = settings_of(self._space), self._search.trials
         for begun in range(0, trials, _BATCH):
             asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
@@ -252,7 +251,7 @@ class _Search:
             yield float(begun + len(asked))
 
     def _replay(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:
-        """Replay those that have not been; an interrupt leaves the ones before it."""
+        """Replay new candidates; an interrupt keeps the previous ones."""
         new: Sequence[Choice] = list(
             {_key(choice): choice for choice in choices if _key(choice) not in self._found}.values()
         )
@@ -283,7 +282,7 @@ _WORDS = {
 
 
 def lines_of(found: TuningResult, begin: float, config: Config) -> Iterator[str]:
-    """Yield what a search has found, and the YAML to paste."""
+    """Yield the result of a search, and the YAML to paste."""
     end = begin + found.days * A_DAY
     first, judged = found.first_days, found.days - found.split
     yield f"{found.target.key}, {rfc3339(begin)} to {rfc3339(end)}, {found.days} days"
@@ -352,7 +351,7 @@ def _objectives(preference: Preference) -> list[MeasureText]:
 
 
 def _table(found: TuningResult, shown: Sequence[Candidate]) -> Iterator[str]:
-    """Yield for each candidate what it has, and below it its measures a day."""
+    """Yield a line for each candidate, and below it its measures per day."""
     measures = _objectives(found.preference)
     rows = [
         [
@@ -391,7 +390,7 @@ def _daily(measure: MeasureText, days: Sequence[Measures]) -> str:
 
 
 def described(space: TuningSpace, choice: Choice) -> str:
-    """Write what a candidate has."""
+    """Return the settings of a candidate as text."""
     return ", ".join(
         f"{_WORDS[name]} {_value_text(name, getattr(space, name)[number])}"
         for name, number in choice.items()
@@ -406,13 +405,13 @@ def _value_text(name: str, value: object) -> str:
 
 
 def _is_better(found: TuningResult) -> bool:
-    """Return whether what was chosen is better on the days that it was not chosen by."""
+    """Return whether the choice is better on the days that it was not chosen by."""
     last, key = found.last_days, found.preference.key
     return key(total(found.chosen.days[last])) < key(total(found.today.days[last]))
 
 
 def _judgement(found: TuningResult) -> Iterator[str]:
-    """Say how what was chosen did on the days that it was not chosen by."""
+    """Return how the choice performed on the days that it was not chosen by."""
     counts = found.judged()
     if not _is_better(found):
         yield (
@@ -444,7 +443,7 @@ def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
 
 
 def _by_name(target: Target, metrics: object, named: Mapping[str, QueryKey]) -> object:
-    """Leave the query out of each metric whose name refers to it."""
+    """Omit the query of each metric whose name refers to it."""
     if not isinstance(metrics, list):
         return metrics
     for written, metric, query in zip(metrics, target.spec.metrics, target.queries, strict=True):
@@ -457,7 +456,7 @@ def _by_name(target: Target, metrics: object, named: Mapping[str, QueryKey]) -> 
 
 
 def space_document(space: TuningSpace) -> dict[str, object]:
-    """Return a space as its file has it, without the settings that have no values."""
+    """Return a space in the form of its file, without settings that have no values."""
     return {
         to_camel(name): [_written(name, value) for value in getattr(space, name)]
         for name in TuningSpace.model_fields
@@ -472,7 +471,7 @@ def _written(name: str, value: object) -> object:
 
 
 def document_of(found: TuningResult) -> dict[str, object]:
-    """Return what a search has found as JSON."""
+    """Return the result of a search as JSON."""
     on_front, chosen = found.front(), found.chosen
 
     def document(candidate: Candidate) -> dict[str, object]:

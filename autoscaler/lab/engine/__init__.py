@@ -1,1 +1,1 @@
-"""Replays: the decisions of live syncs in a simulated world, under a virtual clock."""
+"""Replays: the decisions of live syncs in a simulated world, with a virtual clock."""

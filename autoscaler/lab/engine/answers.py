@@ -1,7 +1,7 @@
-"""What queries return over time: series of samples, as they were recorded or are written in a file.
+"""The answers of queries over time: series of samples, recorded or written in a file.
 
-Instants are Unix seconds, and never decrease from one call to the next: so what is long may be read
-in parts, and what is past is let go.
+Instants are Unix seconds, and never decrease from one call to the next: so long data can be read in
+parts, and past data can be freed.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 
 LOOKBACK_SECONDS = 300.0
-"""For so long Prometheus takes the last sample of a series for its value."""
+"""The lookback of Prometheus, in seconds: how long the last sample of a series is its value."""
 EMPTY = QueryResult(())
 
 Answer: TypeAlias = QueryResult | QueryFailure
@@ -23,7 +23,7 @@ Answers: TypeAlias = Callable[[float], Answer]
 class RecordedSeries(NamedTuple):
     """The samples of one series: instants in order, and as many values.
 
-    A value of None is a stale marker: from then on the series is gone.
+    A value of None is a stale marker: the series ends there.
     """
 
     labels: Mapping[str, str]
@@ -32,7 +32,7 @@ class RecordedSeries(NamedTuple):
 
 
 class AnswerChunk(NamedTuple):
-    """The series of a query from ``begin`` up to ``end``, or the reason without them."""
+    """The series of a query from ``begin`` to ``end``, or the reason without them."""
 
     begin: float
     end: float
@@ -43,9 +43,8 @@ class AnswerChunk(NamedTuple):
 def answers_from(chunks: Iterable[AnswerChunk], lookback: float = LOOKBACK_SECONDS) -> Answers:
     """Return answers from chunks in order; before, between and after them there are no series.
 
-    A sample is the value of its series for ``lookback`` seconds, evaluated at the instant that is
-    asked for.  Samples of a range query hold until its next evaluation: there the lookback is the
-    step.
+    A sample is the value of its series for ``lookback`` seconds, at the requested instant. Samples
+    of a range query hold until its next evaluation: there the lookback is the step.
     """
     rest = iter(chunks)
     chunk = AnswerChunk(-math.inf, -math.inf, ())
@@ -80,12 +79,12 @@ def answers_from(chunks: Iterable[AnswerChunk], lookback: float = LOOKBACK_SECON
 
 
 def constant(number: float) -> Answers:
-    """Return answers of one series whose value is always the same."""
+    """Return answers with one series of a constant value."""
     return lambda instant: QueryResult([Series({}, number, instant)])
 
 
 class Fault(NamedTuple):
-    """A time in which a query fails, or answers with a warning."""
+    """A time in which a query fails, or its answer has a warning."""
 
     begin: float
     end: float
@@ -94,7 +93,7 @@ class Fault(NamedTuple):
 
 
 def with_faults(answer: Answer, faults: Iterable[Fault], instant: float) -> Answer:
-    """Return an answer as the faults of an instant leave it."""
+    """Return an answer with the faults of an instant."""
     for begin, end, failure, warning in faults:
         if begin <= instant < end:
             if failure:

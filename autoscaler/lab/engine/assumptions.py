@@ -1,6 +1,6 @@
-"""What a replay assumes: how readings follow the count, and how pods start.
+"""The assumptions of a replay: how readings follow the count, and how pods start.
 
-It is the same in the file of `replay --assume` and in a file of `test`.
+`replay --assume` and the files of `test` have the same form.
 """
 
 from typing import Annotated, Literal
@@ -26,34 +26,34 @@ class LoadAssumption(Model):
     model: LoadModelName | None = None
     """recorded, shared or queue; the default is shared for metrics of pods, else recorded."""
     capacity: TargetQuantity | None = None
-    """What one ready pod takes at most: its reading saturates there, and the demand is counted in
-    pods of it. The default is the metric's target."""
+    """The capacity of one ready pod: its reading does not exceed it, and the demand is counted in
+    such pods. The default is the metric's target."""
     arrivals: PromQL | None = None
-    """The query of what comes into a queue, per second."""
+    """The query of a queue's arrivals, per second."""
     served_per_pod: TargetQuantity | None = None
-    """What one ready pod takes out of a queue, per second."""
+    """The items that one ready pod removes from a queue, per second."""
 
 
 class WorkloadAssumption(Model):
-    """How the pods of a target are, where no history says it."""
+    """Properties of a target's pods that no history shows."""
 
     target: Pattern = "*"
     """NAMESPACE/NAME or NAMESPACE/KIND/NAME, or a shell pattern of them."""
     replicas: Count | None = None
     """The count at the begin."""
     ready_after: Duration | None = None
-    """From a pod's creation until it is ready."""
+    """The time from a pod's creation until it is ready."""
     requests: dict[str, TargetQuantity] | None = None
-    """What each pod requests of each resource."""
+    """The requests of each pod, by resource."""
 
 
 class Assumptions(Model):
-    """All that is assumed; of several that match the first counts for each key."""
+    """All assumptions; of several that match, the first counts for each key."""
 
     loads: Items[LoadAssumption] = ()
-    """Of the metrics."""
+    """Assumptions about metrics."""
     workloads: Items[WorkloadAssumption] = ()
-    """Of the pods."""
+    """Assumptions about pods."""
 
 
 def units(text: str) -> float:

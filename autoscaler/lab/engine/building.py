@@ -1,4 +1,4 @@
-"""Builds the simulated targets of a configuration from what is recorded and what is assumed."""
+"""Builds the simulated targets of a configuration from recorded data and assumptions."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.quantities import parse_quantity
 
 READY_SECONDS = 30.0
-"""From a pod's creation until it is ready, where neither history nor a file says it."""
+"""The default time from a pod's creation until it is ready, in seconds."""
 _ONE_CORE: Mapping[str, int] = {"cpu": 10**9, "memory": 2**30 * 10**9}
 _CONTAINER = "app"
 
@@ -38,13 +38,13 @@ _V = TypeVar("_V")
 
 
 class ReplayData:
-    """What is known of the past: answers to queries, and the pods that ran.
+    """The known past: answers to queries, and actual pods.
 
-    Each call returns answers from the start.  Unknown values are None.
+    Each call returns answers from the start. Unknown values are None.
     """
 
     def answers(self, query: QueryKey) -> Answers:
-        """Return the whole answers to a query.  Raises BuildError where none are known."""
+        """Return the complete answers to a query. Raises BuildError without any."""
         raise NotImplementedError
 
     def reading(self, target: Target, number: int) -> Answers:
@@ -52,48 +52,48 @@ class ReplayData:
         raise NotImplementedError
 
     def totals(self, target: Target, number: int) -> Totals:
-        """Return the total over the pods of a target of its metric with this number."""
+        """Return the total over a target's pods of its metric with this number."""
         raise NotImplementedError
 
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
-        """Return the answers to the queries of a target that are of no metric."""
+        """Return the answers to a target's queries that are not of metrics."""
         return {key: self.answers(key) for key in other_queries(target)}
 
     def ran(self, target: Target) -> Answers | None:
-        """Return which count a sync of a target really saw; None if it is not known."""
+        """Return the actual count that a sync saw; None if unknown."""
 
     def ran_after(self, target: Target) -> Answers | None:
-        """Return which count there really was after a sync; None if nothing else is known of it."""
+        """Return the actual count after a sync; None if only `ran` is known."""
 
     def replicas(self, target: Target) -> int | None:
         """Return the count at the begin, or at the begin of a warm-up; None if unknown."""
 
     def instants(self, target: Target) -> Callable[[], Iterable[float]] | None:
-        """Return what gives the times at which it really was synced; None for once a period."""
+        """Return the actual instants of its syncs; None for one per period."""
 
     def notes(self, target: Target) -> Sequence[str] | None:
-        """Return notes on the period, as sentences."""
+        """Return notes about the period, as sentences."""
 
     def ready_seconds(self, target: Target) -> float | None:
-        """Return how long pods of a target took to become ready; None if it is not known."""
+        """Return how long pods of a target took to become ready; None if unknown."""
 
     def requests(self, target: Target) -> PodRequests | None:
-        """Return what a pod of a target requests; None if it is not known."""
+        """Return the requests of a target's pod; None if unknown."""
 
 
 def other_queries(target: Target) -> list[QueryKey]:
-    """Return the queries of a target that are of no metric: of bounds, and of a hold."""
+    """Return a target's queries that are not of metrics: of bounds, and of a hold."""
     own = {query.key for query in target.queries}
     return [query.key for query in target.all_queries if query.key not in own]
 
 
 class BuildError(Exception):
-    """A target cannot be replayed with what is stated; the text is a sentence for the operator."""
+    """A target cannot be replayed with the known data; the text is a sentence for the operator."""
 
 
 @dataclass(slots=True)
 class BuiltTarget:
-    """A simulated target, and what was assumed for it, in sentences."""
+    """A simulated target, and its assumptions as sentences."""
 
     target: SimulatedTarget
     assumed: list[str] = field(default_factory=list)
@@ -107,9 +107,9 @@ class BuiltTarget:
 def built(
     target: Target, flags: Flags, data: ReplayData, assumptions: Assumptions, begin: float
 ) -> BuiltTarget:
-    """Return a target for a world that begins at an instant.  Raises BuildError.
+    """Return a target for a world that begins at an instant. Raises BuildError.
 
-    One in shadow is replayed as if it were live.
+    A target in shadow is replayed as if it were live.
     """
     live = replace(target, extensions=replace(target.extensions, mode=Mode.LIVE))
     building = _TargetBuilder(live, data, assumptions, begin)
@@ -128,7 +128,7 @@ def built(
 
 @dataclass
 class _TargetBuilder:
-    """What a target is built from, and what had to be ``assumed`` so far."""
+    """The data of a target, and its assumptions so far (``assumed``)."""
 
     target: Target
     data: ReplayData
@@ -226,7 +226,7 @@ class _TargetBuilder:
 
 
 def _length(data: ReplayData, target: Target, number: int, begin: float) -> float:
-    """Return how long a queue was at the begin; 0 where that is not known."""
+    """Return the length of a queue at the begin; 0 if unknown."""
     try:
         answer = data.reading(target, number)(begin)
     except BuildError:
@@ -238,7 +238,7 @@ def _length(data: ReplayData, target: Target, number: int, begin: float) -> floa
 def stated_loads(
     assumptions: Assumptions, target: Target, metric: MetricSpec
 ) -> list[LoadAssumption]:
-    """Return what is stated of a metric of a target; the first one counts for each key."""
+    """Return the assumptions about a target's metric; the first one counts for each key."""
     name = metric.name
     return [
         assumption
@@ -248,7 +248,7 @@ def stated_loads(
 
 
 def unmatched(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[tuple[str, str]]:
-    """Yield the key path of each assumption that is of no target, or no metric, and why."""
+    """Yield the key path of each assumption without a target or a metric, and why."""
     for number, load in enumerate(assumptions.loads):
         own = [target for target in targets if any(_of_target((load,), target))]
         metrics = [metric.name for target in own for metric in target.spec.metrics]
@@ -262,7 +262,7 @@ def unmatched(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[t
 
 
 def stated_replicas(assumptions: Assumptions, target: Target) -> int | None:
-    """Return the count of a target that is stated; None if none is."""
+    """Return the assumed count of a target; None without one."""
     return _first(assumption.replicas for assumption in _of_target(assumptions.workloads, target))
 
 
@@ -270,12 +270,12 @@ _A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
 
 
 def _of_target(stated: Iterable[_A], target: Target) -> Iterator[_A]:
-    """Yield what is stated of a target."""
+    """Yield the assumptions about a target."""
     return (assumption for assumption in stated if is_called(target, assumption.target))
 
 
 def is_called(target: Target, pattern: str) -> bool:
-    """Return whether a pattern is of a target: of its key, or of that without the kind."""
+    """Return whether a pattern matches a target's key, or the key without its kind."""
     short = TargetName.parse(target.key).short
     return fnmatchcase(target.key, pattern) or fnmatchcase(short, pattern)
 

@@ -41,7 +41,7 @@ def default_model(metric: MetricSpec) -> LoadModel:
 
 
 def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | None:
-    """Return how much one pod takes at the metric's target, in units; None of a `Value` target."""
+    """Return the load of one pod at the metric's target, in units; None for a `Value` target."""
     target = metric.target
     if target.average_value is not None:
         return target.average_value / 1000
@@ -52,7 +52,7 @@ def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | N
 
 
 def requested_by_pod(metric: MetricSpec, requests: PodRequests) -> float | None:
-    """Return what one pod, or its container, requests of the metric's resource, in units."""
+    """Return the request of one pod, or of its container, for the metric's resource, in units."""
     containers = [series for series in requests.counted if metric.container in {None, series.name}]
     return sum(container.requests.get(metric.name, 0) for container in containers) / _NANO or None
 
@@ -66,13 +66,13 @@ class MetricLoad(ABC):
 
     @abstractmethod
     def answer(self, at: float, workload: SimulatedWorkload) -> Answer:
-        """Return what the metric's query answers as of an instant."""
+        """Return the answer to the metric's query as of an instant."""
 
     @abstractmethod
     def demand(self, reading: Reading) -> float | None:
-        """Return for how many pods there is work as of the last answer; None if that is unknown.
+        """Return the demand in pods as of the last answer; None if unknown.
 
-        ``reading`` is what the decision made of that answer.
+        ``reading`` is the decision's reading of that answer.
         """
 
 
@@ -81,9 +81,9 @@ class MetricLoad(ABC):
 
 @dataclass(slots=True)
 class RecordedLoad(MetricLoad):
-    """A reading that is as it was recorded.
+    """A reading that stays as recorded.
 
-    ``per_pod`` is what one pod takes, for the demand.
+    ``per_pod`` is the capacity of one pod, for the demand.
     """
 
     answers: Answers
@@ -105,17 +105,17 @@ class RecordedLoad(MetricLoad):
 
 
 class Total(NamedTuple):
-    """What was measured of all pods together, in units, and of how many."""
+    """The measured sum over all pods, in units, and the number of pods."""
 
     value: float
     pods: int
 
 
 class Average(NamedTuple):
-    """What was measured of a pod on average, in units, while the count was ``replicas``.
+    """The measured average of a pod, in units, while the count was ``replicas``.
 
-    It is of at least ``least`` and at most ``most`` pods: of those that were ready.  A reading at
-    the same count is the average as it was.
+    It is an average of ``least`` to ``most`` ready pods. A reading at the same count equals the
+    recorded average.
     """
 
     value: float
@@ -131,7 +131,7 @@ Totals: TypeAlias = Callable[[float], Total | Average | QueryFailure | None]
 def totals_of_answers(answers: Answers, replicas: Answers | None = None) -> Totals:
     """Return the total of the series of each answer, each of one pod.
 
-    Where it is one series of an average, ``replicas`` is the count that there was.
+    For one series of an average, ``replicas`` is the actual count.
     """
 
     def total(instant: float) -> Total | Average | QueryFailure | None:
@@ -155,7 +155,7 @@ def totals_of_answers(answers: Answers, replicas: Answers | None = None) -> Tota
 
 
 def pods_in(answer: Answer) -> int | None:
-    """Return the count in an answer of one series; None without one."""
+    """Return the count in an answer with one series; None without one."""
     series = answer.series if isinstance(answer, QueryResult) else ()
     if len(series) != 1 or not 0 <= series[0].value <= MOST_PODS:
         return None
@@ -164,11 +164,11 @@ def pods_in(answer: Answer) -> int | None:
 
 @dataclass(slots=True)
 class SharedLoad(MetricLoad):
-    """A total that is divided by the pods that are ready.
+    """A total that is divided by the number of ready pods.
 
-    A pod reads no more than its ``capacity``.  Where the recorded pods were at their capacity, the
-    work that there was is known to be no less: it is ``censored``.  An average is of the recorded
-    pods that were ready, which become ready like the pods of the replay.
+    A pod reads at most its ``capacity``. Where the recorded pods were at their capacity, the demand
+    is known only to be no less: it is ``censored``. An average is of the recorded ready pods, which
+    become ready like the pods of the replay.
     """
 
     totals: Totals
@@ -181,10 +181,10 @@ class SharedLoad(MetricLoad):
     """The samples of the only series of a metric that is not per pod."""
     model: LoadModel = LoadModel.SHARED
     censored: bool = False
-    """Whether the last total was."""
+    """Whether the last total was censored."""
     _total: Total | None = None
     _recorded: SimulatedWorkload | None = None
-    """The pods that an average is of."""
+    """The pods of an average."""
     _before: float = 0.0
 
     @override
@@ -210,19 +210,19 @@ class SharedLoad(MetricLoad):
         return self._of_each(value, ready, at)
 
     def _total_of(self, average: Average, at: float, workload: SimulatedWorkload) -> Total:
-        """Return the total of an average, by how many of the recorded pods were ready."""
+        """Return the total of an average, from the number of recorded ready pods."""
         pods = self._recorded
         if pods is None:
             pods = SimulatedWorkload("", at, average.replicas, workload.ready_seconds)
         elif pods.replicas != average.replicas:
-            # What a sync sees was changed after the one before it.
+            # A sync sees changes that were made after the previous sync.
             pods.set(average.replicas, self._before)
         self._recorded, self._before = pods, at
         measured = min(max(pods.ready(at), average.least), average.most)
         return Total(average.value * measured, measured)
 
     def _of_each(self, value: float, ready: list[str], at: float) -> QueryResult:
-        """Return a series for each pod, whose thousandths add up to the total."""
+        """Return a series for each pod, whose values in milli-units add up to the total."""
         whole, values = milli_of(value * len(ready)), [value] * len(ready)
         if whole is not None:
             least, rest = divmod(whole, len(ready))
@@ -262,7 +262,7 @@ def of_each_pod(
 
 
 class QueueTime(NamedTuple):
-    """What happened to a queue in a time: its mean length, what was served, what the last waits."""
+    """A queue during a time: its mean length, the served items, and the longest wait."""
 
     seconds: float
     length: float
@@ -272,20 +272,20 @@ class QueueTime(NamedTuple):
 
 @dataclass(slots=True)
 class QueueLoad(MetricLoad):
-    """A queue's length: what arrives each second, less what the ready pods take out.
+    """The length of a queue: arrivals less the items that ready pods remove.
 
-    In a gap of the arrivals the length is unknown: it is not read, and continues from its last
+    In a gap of the arrivals the length is unknown: it has no reading, and continues from its last
     value.
     """
 
     arrivals: Answers
     served_by_pod: float
-    """Of each second."""
+    """Removed items per pod and second."""
     labels: Mapping[str, str]
     length: float = 0.0
     model: LoadModel = LoadModel.QUEUE
     passed: list[QueueTime] = field(default_factory=list)
-    """What happened since it was last taken."""
+    """The times since they were last taken."""
     _rate: float | None = None
     _stood: float = 0.0
     """The seconds without a ready pod."""
@@ -304,7 +304,7 @@ class QueueLoad(MetricLoad):
 
     @override
     def demand(self, reading: Reading) -> float | None:
-        # This number of pods removes what arrives.
+        # This number of pods removes all arrivals.
         return None if self._rate is None else self._rate / self.served_by_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
@@ -316,10 +316,10 @@ class QueueLoad(MetricLoad):
         grown = (self._rate - most) * seconds
         self.length = max(before + grown, 0.0)
         served = before + self._rate * seconds - self.length
-        # Until it is empty the length is a straight line.
+        # Until it is empty the length is a linear function of time.
         falls = before / -grown if before + grown < 0.0 else 1.0
         mean = (before + self.length) / 2 * falls
-        # Without a ready pod, those that wait have waited for so long already.
+        # Without a ready pod, waiting items have already waited this long.
         self._stood = 0.0 if most or not self.length else self._stood + seconds
         wait = self.length / most if most else self._stood
         self.passed.append(QueueTime(seconds, mean, served, wait))

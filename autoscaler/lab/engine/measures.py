@@ -24,46 +24,46 @@ A_DAY = 86_400.0
 class Measures(AnswerModel):
     """How well the ready pods of a target followed the demand; shares are of 1.
 
-    Where nothing was scored, the measures of the demand are left out.
+    Measures of the demand are omitted if no time was scored.
     """
 
     scored_seconds: float
-    """For so long the demand was known."""
+    """The time with a known demand."""
     gap_seconds: float
-    """For so long it was not."""
+    """The time with an unknown demand."""
     theta_under: float | None = None
-    """Pods that were missing, as a share of the demand, on average over the time."""
+    """Missing pods as a share of the demand, averaged over the time."""
     theta_over: float | None = None
-    """Pods that were too many, as a share of the demand, on average over the time."""
+    """Surplus pods as a share of the demand, averaged over the time."""
     tau_under: float | None = None
-    """The share of the time in which pods were missing."""
+    """The share of the time with missing pods."""
     tau_over: float | None = None
-    """The share of the time in which there were too many."""
+    """The share of the time with surplus pods."""
     upsilon: float | None = None
     """The share of the time in which demand and ready pods changed in different directions."""
     replica_hours: float
-    """Of all pods that were wanted, ready or not, also in gaps."""
+    """Hours of all desired pods, ready or not, including gaps."""
     shortage_pod_hours: float | None = None
-    """Of the pods that were missing."""
+    """Hours of missing pods."""
     changes: int
-    """How often the count changed."""
+    """The number of changes of the count."""
     at_max_seconds: float
-    """How long the count was at its maximum."""
+    """The time at the maximum."""
     worst_shortage: int | None = None
-    """The most pods that were missing at an instant."""
+    """The most missing pods at an instant."""
     longest_shortage_seconds: float | None = None
-    """The longest time until a shortage had ended."""
+    """The duration of the longest shortage."""
     longest_queue: float | None = None
     """The greatest length of a queue."""
     mean_wait_seconds: float | None = None
-    """How long what came into a queue waited on average: mean length over throughput (Little)."""
+    """The mean wait in a queue: mean length over throughput (Little)."""
     longest_wait_seconds: float | None = None
-    """The largest excess of a queue over what its pods serve; or its time without pods."""
+    """The longest time that a queue exceeded what its pods serve, or that it had no pods."""
 
 
 @dataclass(slots=True)
 class _Sums:
-    """What is added up of a time; seconds, and pods times seconds."""
+    """Sums over a time: seconds, and pod-seconds."""
 
     scored: float = 0.0
     gap: float = 0.0
@@ -80,13 +80,13 @@ class _Sums:
     served: float = 0.0
 
     def since(self, before: "_Sums") -> "_Sums":
-        """Return what was added since."""
+        """Return the difference from an earlier sum."""
         return _Sums(*(getattr(self, slot) - getattr(before, slot) for slot in self.__slots__))
 
 
 @dataclass(slots=True)
 class _Peak:
-    """The worst of a time."""
+    """The extremes of a time."""
 
     shortage: int = 0
     shortage_seconds: float = 0.0
@@ -94,7 +94,7 @@ class _Peak:
     wait: float = 0.0
 
     def with_other(self, other: "_Peak") -> "_Peak":
-        """Return the worst of both."""
+        """Return the extremes of both."""
         return _Peak(*(max(getattr(self, slot), getattr(other, slot)) for slot in self.__slots__))
 
 
@@ -112,7 +112,7 @@ class Score:
     def interval(
         self, seconds: float, demand: int | None, supply: int, replicas: int, *, at_max: bool
     ) -> None:
-        """Add a time in which nothing changed: the demand (None if unknown) and the ready pods."""
+        """Add a time without a change: the demand (None if unknown) and the ready pods."""
         sums = self._sums
         sums.replica_seconds += replicas * seconds
         if at_max:
@@ -150,7 +150,7 @@ class Score:
         self._sums.changes += 1
 
     def queue(self, seconds: float, length: float, served: float, wait: float) -> None:
-        """Add a queue's mean length over a time, what it served, and what the last one waits."""
+        """Add a queue's mean length over a time, the served items, and the longest wait."""
         self._queued = True
         self._sums.queue_area += length * seconds
         self._sums.served += served
@@ -158,7 +158,7 @@ class Score:
         self._most.wait = max(self._most.wait, wait)
 
     def cut(self) -> Measures:
-        """Return the measures since the last cut, and begin another part there."""
+        """Return the measures since the last cut, and begin another part."""
         found = self.part()
         self._most_before = self._most_before.with_other(self._most)
         self._cut_at, self._most = replace(self._sums), _Peak()
@@ -169,7 +169,7 @@ class Score:
         return self._measures(self._sums.since(self._cut_at), self._most)
 
     def measures(self) -> Measures:
-        """Return the measures of all that was added."""
+        """Return the measures of everything added."""
         return self._measures(self._sums, self._most_before.with_other(self._most))
 
     def _measures(self, sums: _Sums, most: _Peak) -> Measures:
@@ -205,7 +205,7 @@ class Score:
 
 
 COMPARED = ("tau_under", "theta_under", "shortage_pod_hours", "replica_hours", "changes")
-"""The measures that are compared; of each less is better."""
+"""The compared measures; less is better for each."""
 LEAST_DAYS = 3
 _SURE = 0.05
 _SHORTEST_DAY = 0.5
@@ -223,7 +223,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """On how many of the days the second was better, and on how many worse."""
+    """The number of days on which the second was better, and worse."""
 
     days: int
     better: int
@@ -240,7 +240,7 @@ class DayCounts:
 
     @property
     def sure(self) -> bool:
-        """Whether days agree more than chance would have them."""
+        """Whether the days agree more than by chance."""
         return self.chance is not None and self.chance < _SURE
 
 
@@ -290,7 +290,7 @@ def counted_days(
     second: Sequence[Measures],
     key: Callable[[Measures], tuple[float, ...]],
 ) -> DayCounts:
-    """Count the days on which the second key is less, or more; short days are left out."""
+    """Count the days on which the second key is less, or more; short days are omitted."""
     pairs = [
         (key(finding), key(other))
         for finding, other in zip(first, second, strict=False)
@@ -301,7 +301,7 @@ def counted_days(
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Return the two-sided probability that this many days or more are on one side by chance."""
+    """Return the two-sided probability of at least this many days on one side by chance."""
     days, most = better + worse, max(better, worse)
     tail = sum(comb(days, number) for number in range(most, days + 1))
     return min(1.0, 2.0 * tail / float(2**days))

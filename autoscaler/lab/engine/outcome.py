@@ -1,7 +1,7 @@
-"""What became of one target in a replay: its counts over time, its demand, and its measures.
+"""The outcome of one target in a replay: its counts over time, its demand, and its measures.
 
-However long the time is, it takes the same room: lines are kept in parts of the time, each with its
-least and its most, and sentences are kept of some instants in each part.
+Its size does not depend on the length of the time: lines have a limited number of parts, each with
+its extremes, and sentences of some instants in each part.
 """
 
 import math
@@ -16,16 +16,16 @@ from autoscaler.lab.engine.measures import A_DAY, Measures, Score
 from autoscaler.lab.engine.world import SimulatedTarget
 
 MOST_PARTS = 1_000
-"""Of the time of a chart."""
+"""The parts of a chart's time."""
 MOST_CHANGES = 2_000
-"""The most changes that are kept with their reasons; later ones are only counted."""
+"""The most changes with their reasons; later ones are only counted."""
 _KNOWN_PERIODS = 2
 """The periods after a sync for which its demand is known; a longer time is a gap."""
 _DIGITS = 9
 
 
 class ReplayedChange(NamedTuple):
-    """A write of the count, and the sentence of why."""
+    """A write of the count, and its reason as a sentence."""
 
     time: float
     before: int
@@ -34,7 +34,7 @@ class ReplayedChange(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a count was as it was, from an instant on."""
+    """The reason for the count from an instant on."""
 
     time: float
     text: str
@@ -42,12 +42,12 @@ class Reason(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """One part of the time: the least and the most of the demand and of the ready pods in it.
+    """One part of the time: the extremes of the demand and of the ready pods.
 
-    ``short`` is how many pods were missing at the worst instant of the part: the most of the demand
-    and the least of the ready pods may be of different instants.  Both are None where the demand
-    was not known.  ``demand``, ``ready``, ``replicas`` and ``ran`` are the last of the part; the
-    last two are the count, and the count that really was.
+    ``short`` is the number of missing pods at the worst instant of the part, since the extremes may
+    be of different instants. Both are None if the demand was unknown. ``demand``, ``ready``,
+    ``replicas`` and ``ran`` are the last of the part; the last two are the simulated and the actual
+    count.
     """
 
     begin: float
@@ -64,14 +64,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """One target's replay; ``ran`` are the measures of what actual, None if not known."""
+    """One target's replay; ``ran`` are the measures of the actual count, None if unknown."""
 
     key: str
     begin: float
     end: float
     measures: Measures
     days: tuple[Measures, ...]
-    """Of each day since the begin; the last one may be cut short."""
+    """The measures of each day since the begin; the last day may be incomplete."""
     changes: tuple[ReplayedChange, ...]
     reasons: tuple[Reason, ...]
     parts: tuple[Part, ...]
@@ -79,19 +79,19 @@ class TargetOutcome:
     last_replicas: int
     ran: Measures | None
     failed_seconds: float
-    """For so long a metric had no proposal."""
+    """The time in which a metric had no proposal."""
     censored_seconds: float
-    """For so long the recorded pods were at their capacity: there may have been more work."""
+    """The time in which the recorded pods were at capacity: demand may have been higher."""
 
 
 Explain = Callable[[Step], str]
 
 
 class OutcomeWatcher:
-    """Takes the outcome of each target; it fits `Watcher`.
+    """Collects the outcome of each target; a `Watcher`.
 
-    ``explain`` says why a count is as it is.  Of the reasons between changes at most
-    ``most_reasons`` are kept of a target.
+    ``explain`` returns the reason for a count. At most ``most_reasons`` reasons between changes are
+    kept per target.
     """
 
     def __init__(
@@ -117,13 +117,13 @@ class OutcomeWatcher:
         self._taken[target.key].passed(target, begin, end, ready)
 
     def outcomes(self) -> list[TargetOutcome]:
-        """Return what is there by now, in the order in which targets were synced first."""
+        """Return the outcomes so far, in the order in which targets were first synced."""
         return [taken.outcome(key) for key, taken in self._taken.items()]
 
 
 @dataclass(slots=True)
 class _TargetTally:
-    """What is taken of one target."""
+    """The sums and lines of one target."""
 
     begin: float
     end: float
@@ -155,7 +155,7 @@ class _TargetTally:
         self.until = self.begin
 
     def begun(self, target: SimulatedTarget, first: float) -> None:
-        """Take the time before the first sync, in which nothing is known of the target."""
+        """Add the time before the first sync, in which nothing is known of the target."""
         if first - self.begin > _KNOWN_PERIODS * target.period:
             self.known_until = self.begin
             self.passed(target, self.begin, first, 0)
@@ -184,7 +184,7 @@ class _TargetTally:
             self.reason_key = None
 
     def _explain_if_new(self, step: Step) -> None:
-        """Keep a reason that is another one than before, in each part of the time once."""
+        """Keep a reason that differs from the last one, once in each part of the time."""
         decision = step.decision
         held, limit = decision.stabilization, decision.limit
         key = (
@@ -217,7 +217,7 @@ class _TargetTally:
             begin = then
 
     def _passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        """Add a time within one day, in which the demand is known or is not."""
+        """Add a time within one day, with a known or unknown demand."""
         seconds, demand, replicas = end - begin, self.demand, self.replicas
         at_max = replicas >= self.maximum > 0
         self.score.interval(seconds, demand, ready, replicas, at_max=at_max)
@@ -232,7 +232,7 @@ class _TargetTally:
         self._draw(begin, ready)
 
     def _score_what_ran(self, target: SimulatedTarget, begin: float, end: float) -> None:
-        """Score the count that really was likewise; before the first sync it is not known."""
+        """Score the actual count in the same way; before the first sync it is unknown."""
         if self.ran is None:
             self.ran = Score()
         if not self.maximum:
@@ -249,7 +249,7 @@ class _TargetTally:
             self.ran.changed()
 
     def _take_from(self, load: MetricLoad, seconds: float) -> None:
-        """Take the other measures of a load."""
+        """Add the other measures of a load."""
         if isinstance(load, QueueLoad):
             for each, length, served, wait in load.passed:
                 self.score.queue(each, length, served, wait)
@@ -303,7 +303,7 @@ class _TargetTally:
 
 
 def demand_of(target: SimulatedTarget, step: Step) -> int | None:
-    """Return for how many pods there is work: the most of all metrics; None if one is unknown."""
+    """Return the demand in pods: the most of all metrics; None if one is unknown."""
     loads, readings = target.loads, step.inputs.observation.readings
     if len(loads) == 1:
         demand = loads[0].demand(readings[0])

@@ -1,6 +1,6 @@
-"""A replay of many targets from its begin to its end, each process with its part of them.
+"""A replay of many targets from its begin to its end, in several processes.
 
-Processes are forked, so that data which are read already need not be sent to them.
+Processes are forked, so that loaded data need not be sent to them.
 """
 
 import gc
@@ -26,10 +26,11 @@ from autoscaler.lab.engine.outcome import MOST_PARTS, Explain, OutcomeWatcher, T
 from autoscaler.lab.engine.world import World
 
 _MOST_REASONS = 20_000
-"""Of all targets together."""
+"""The most reasons of all targets together."""
 _POLL_SECONDS = 0.1
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""A step leaves no cycles: the usual 700 objects make the collector a tenth of a replay."""
+"""A step creates no reference cycles: with the usual 700 objects the collector would take a tenth
+of a replay."""
 
 Progress = Callable[[float], object]
 """Called with each instant that a replay has reached."""
@@ -39,7 +40,7 @@ Progress = Callable[[float], object]
 class ReplayPlan:
     """The plan of a replay: targets, a period and data.
 
-    For ``warm_up`` seconds before the begin they follow the count that really was.
+    For ``warm_up`` seconds before the begin, targets follow the actual count.
     """
 
     targets: Sequence[Target]
@@ -51,10 +52,11 @@ class ReplayPlan:
     warm_up: float = 0.0
     breaker: Breaker | None = None
     per_pod: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """By target and metric what one pod takes, where the demand is counted in pods of others."""
+    """By target and metric: the capacity of one pod, if the demand is counted in another
+    configuration's pods."""
 
     def yardstick(self) -> dict[tuple[str, str], float]:
-        """Return by target and metric what one pod takes here."""
+        """Return the capacity of one pod by target and metric."""
         targets, _ = self.build(range(len(self.targets)))
         return {
             (target.target.key, name): load.per_pod
@@ -81,21 +83,21 @@ class ReplayPlan:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What became of all targets; mappings are by the keys of these."""
+    """The outcome of all targets; mappings are by their keys."""
 
     begin: float
     end: float
     outcomes: tuple[TargetOutcome, ...]
     models: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """The name of each metric, and how its reading followed the count."""
+    """The name of each metric, and its load model."""
     assumed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What was assumed, in sentences."""
+    """The assumptions, as sentences."""
     refused: tuple[str, ...] = ()
     """The targets that could not be replayed, and why."""
 
 
 def own_reason(step: Step) -> str:
-    """Return the reason of a decision in the HPA's words, which costs nothing."""
+    """Return the reason of a decision in the HPA's words, which is cheap."""
     return step.decision.reason
 
 
@@ -118,9 +120,9 @@ def run_replay(
 ) -> Replay:
     """Replay all targets of a plan; with a breaker, which they share, in one process.
 
-    ``progress`` gets the instant that the slowest process has reached.  An interrupt ends all
-    of them, and what they have done is returned.  Raises CommandError if one of them dies, and
-    what a part raises.
+    ``progress`` receives the instant that the slowest process has reached. An interrupt ends all
+    processes, and the results so far are returned. Raises CommandError if one of them dies, and
+    exceptions of a part.
     """
     targets = len(plan.targets)
     processes = 1 if plan.breaker is not None else max(1, min(processes, targets))
@@ -143,7 +145,7 @@ def run_replay(
 def _replay_part(
     plan: ReplayPlan, numbers: Sequence[int], explain: Explain, progress: Progress
 ) -> Replay:
-    """Replay the targets with these numbers; a KeyboardInterrupt leaves what is done."""
+    """Replay the targets with these numbers; a KeyboardInterrupt keeps the results so far."""
     targets, refused = plan.build(numbers)
     begin, end = plan.begin, plan.end
     most_reasons = _MOST_REASONS // max(len(targets), 1)
@@ -178,7 +180,7 @@ def _models(target: BuiltTarget) -> tuple[tuple[str, str], ...]:
 
 
 def _gathered(ends: Sequence[tuple[Any, Connection]], tell: Callable[[], object]) -> list[Replay]:
-    """Wait for all processes; an interrupt is handed on to them once."""
+    """Wait for all processes; an interrupt is passed on to them once."""
     results: dict[int, Replay] = {}
     interrupted = False
     try:
@@ -220,7 +222,7 @@ def _run(
     reached: Any,
     number: int,
 ) -> None:
-    """Do a part in a process of its own; only the first interrupt counts."""
+    """Replay a part in its own process; only the first interrupt counts."""
 
     def interrupted(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -242,7 +244,7 @@ def _run(
 
 
 def _merged(parts: Sequence[Replay]) -> Replay:
-    """Return the parts as one, with the targets sorted by their keys."""
+    """Return the parts as one, with the targets sorted by key."""
     outcomes = (outcome for part in parts for outcome in part.outcomes)
     return Replay(
         parts[0].begin,

@@ -1,4 +1,4 @@
-"""What queries return as a test states it: samples at a regular interval.
+"""The answers of queries as a test file states them: samples at a regular interval.
 
 Instants are Unix seconds.
 """
@@ -47,10 +47,10 @@ def stated_answers(
     interval: float,
     usual: Mapping[str, str] = MappingProxyType({}),
 ) -> Answers:
-    """Return answers of series whose samples are ``interval`` seconds apart, from ``begin`` on.
+    """Return answers of series with samples every ``interval`` seconds from ``begin`` on.
 
-    A sample counts for five minutes, as in Prometheus 3, and each series of an answer is of the
-    instant that is asked for.  A series that states no labels has the ``usual`` ones.
+    A sample counts for five minutes, as in Prometheus 3, and each series of an answer is as of the
+    requested instant. A series without labels has the ``usual`` ones.
     """
 
     def answer(instant: float) -> Answer:
@@ -88,14 +88,14 @@ class EachPodLoad(MetricLoad):
 
     @override
     def demand(self, reading: Reading) -> float | None:
-        return None  # it is not known of how many pods it would be the work
+        return None  # The demand in pods is unknown.
 
 
 @dataclass(frozen=True)
 class StatedData(ReplayData):
     """The series of a test as data of a replay; ``of_metrics`` are by target key and number.
 
-    An average of pods is the average of the target's ``replicas`` at the begin.
+    An average over pods is the average over the target's ``replicas`` at the begin.
     """
 
     begin: float
@@ -103,7 +103,7 @@ class StatedData(ReplayData):
     of_metrics: Mapping[tuple[str, int], Sequence[StatedSeries]]
     of_queries: Mapping[QueryKey, Sequence[StatedSeries]]
     counts: Mapping[str, int]
-    """By target key the count at the begin."""
+    """By target key: the count at the begin."""
 
     @override
     def answers(self, query: QueryKey) -> Answers:
@@ -139,7 +139,7 @@ class StatedData(ReplayData):
             answer = answers(instant)
             if isinstance(answer, QueryFailure) or not answer.series:
                 return answer if isinstance(answer, QueryFailure) else None
-            summed = sum(series.value for series in answer.series)  # NaN stays NaN
+            summed = sum(series.value for series in answer.series)  # NaN stays NaN.
             if by_pod:
                 return Total(summed, len(answer.series))
             return Average(summed, count, count, count)
@@ -147,7 +147,7 @@ class StatedData(ReplayData):
         return total
 
     def is_by_pod(self, target: Target, number: int) -> bool:
-        """Return whether series of single pods are stated of a metric."""
+        """Return whether a metric has series of single pods."""
         series = self.of_metrics.get((target.key, number), ())
         return target.spec.metrics[number].of_pods and any(
             samples.labels is not None for samples in series

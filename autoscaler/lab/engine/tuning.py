@@ -1,8 +1,8 @@
-"""Candidates for the settings of one target, and which of them is chosen by which days.
+"""Candidates for the settings of one target, and the choice by some of the days.
 
-A candidate is replayed once over all days; each day has its own measures, and what is decided on
-a day follows from the days before it.  So choosing by the first days and judging on later ones
-needs no further replay.
+A candidate is replayed once over all days; each day has its own measures, and its decisions depend
+on the previous days. So choosing by the first days and judging by the later ones needs no further
+replay.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,17 +35,17 @@ _DOWN_PERCENTS = (10, 25, 100)
 Factor = Annotated[float, Field(gt=0.0, le=10.0, strict=False)]
 Percent = Annotated[int, Field(ge=1, le=10_000)]
 Window = Annotated[float, BeforeValidator(DurationBounds(0.0, 3600.0)), DURATION_SCHEMA]
-"""As long as the API lets a stabilization window be."""
+"""The API's maximum for a stabilization window."""
 
 
 class TuningSpace(Model):
-    """The values that may be tried of each setting; one without values stays as the target has it.
+    """The values to try of each setting; one without values stays as it is.
 
-    Every candidate has one value of each.  The current target is a candidate, too.
+    Every candidate has one value of each. The current target is a candidate, too.
     """
 
     target_factors: Items[Factor] = _FACTORS
-    """By how much the target of each metric is multiplied."""
+    """Factors for the target of each metric."""
     tolerances: Items[Tolerance] = _TOLERANCES
     """The tolerance of both directions."""
     scale_up_windows: Items[Window] = _UP_WINDOWS
@@ -71,27 +71,28 @@ _OF_BEHAVIOR = (
 )
 
 Choice = Mapping[str, int]
-"""By the name of a setting the number of its value in the space."""
+"""By the name of a setting: the number of its value in the space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Settings that were tried, and the measures of each day; no choice is what there is today."""
+    """Tried settings, and the measures of each day; an empty choice is the current target."""
 
     choice: Choice
     days: tuple[Measures, ...]
 
     @property
     def is_today(self) -> bool:
-        """Whether it is the configuration as it is."""
+        """Whether it is the current configuration."""
         return not self.choice
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What is better: less cost of missing pod-hours and of replica-hours.
+    """The preference: the least cost of missing pod-hours and of replica-hours.
 
-    Or, with ``most_short``, fewer replica-hours with at most that share of the time short.
+    Or, with ``most_short``, the fewest replica-hours with at most that share of the time
+    under-provisioned.
     """
 
     shortage_cost: float = 0.0
@@ -105,7 +106,7 @@ class Preference:
         return shortage or 0.0, measures.replica_hours, float(measures.changes)
 
     def key(self, measures: Measures) -> tuple[float, ...]:
-        """Return what is least for the best, which is on the front of the objectives."""
+        """Return the sort key of a candidate; the best has the least."""
         shortage, hours, changes = self.objectives(measures)
         if self.most_short is None:
             cost = self.shortage_cost * shortage + self.replica_hour_cost * hours
@@ -117,7 +118,7 @@ class Preference:
 
 
 def settings_of(space: TuningSpace) -> dict[str, int]:
-    """Return how many values each setting has that is searched."""
+    """Return the number of values of each setting in the search."""
     counts = {name: len(getattr(space, name)) for name in TuningSpace.model_fields}
     return {name: count for name, count in counts.items() if count}
 
@@ -178,7 +179,7 @@ def _rules(
     direction: str,
     more: tuple[ScalingPolicy, ...] = (),
 ) -> ScalingRules:
-    """Return the rules of a direction; ``more`` policies stand before the percentage."""
+    """Return the rules of a direction; ``more`` policies precede the percentage."""
     window, percent = value(f"{direction}_windows"), value(f"{direction}_percents")
     tolerance = value("tolerances")
     changed: dict[str, Any] = {}
@@ -213,7 +214,7 @@ def dominates(number: Sequence[float], other: Sequence[float]) -> bool:
 def on_front(
     candidates: Iterable[Candidate], preference: Preference, days: slice
 ) -> list[Candidate]:
-    """Return those that by some days none is better than in every objective; of equal ones one.
+    """Return the candidates that no other dominates by some days; one of equal ones.
 
     They are in the order of their replica-hours.
     """
@@ -225,15 +226,15 @@ def on_front(
 
 
 def best(candidates: Sequence[Candidate], preference: Preference, days: slice) -> Candidate:
-    """Return the preferred candidate by some days; the first of equal candidates."""
+    """Return the preferred candidate by some days; the first of equal ones."""
     return min(candidates, key=lambda candidate: preference.key(total(candidate.days[days])))
 
 
 @dataclass(frozen=True, slots=True)
 class TuningResult:
-    """What a search has found; candidates are chosen by the first ``split`` days.
+    """The result of a search; candidates are chosen by the first ``split`` days.
 
-    The first candidate is the target as it is.
+    The first candidate is the current target.
     """
 
     target: Target
@@ -251,29 +252,29 @@ class TuningResult:
 
     @property
     def last_days(self) -> slice:
-        """The days on which they are judged."""
+        """The days by which they are judged."""
         return slice(self.split, self.days)
 
     @property
     def today(self) -> Candidate:
-        """The configuration as it is."""
+        """The current configuration."""
         return self.candidates[0]
 
     @property
     def chosen(self) -> Candidate:
-        """What is preferred by the first days."""
+        """The preferred candidate by the first days."""
         return best(self.candidates, self.preference, self.first_days)
 
     @property
     def tuned(self) -> Target:
-        """The target with what is chosen."""
+        """The target with the chosen settings."""
         return applied_to(self.target, self.space, self.chosen.choice)
 
     def front(self) -> list[Candidate]:
-        """Return those that by the first days none is better than in every objective."""
+        """Return the candidates that no other dominates by the first days."""
         return on_front(self.candidates, self.preference, self.first_days)
 
     def judged(self) -> DayCounts:
-        """Return on how many of the last days what is chosen was better than what there is."""
+        """Return on how many of the last days the chosen one was better than the current one."""
         last = self.last_days
         return counted_days(self.today.days[last], self.chosen.days[last], self.preference.key)

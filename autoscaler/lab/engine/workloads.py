@@ -1,4 +1,4 @@
-"""Simulated workloads: a count, and pods that take their time to become ready."""
+"""Simulated workloads: a count, and pods that become ready after some time."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from autoscaler.core.writes import FIELD_MANAGER
 _NUMBER = re.compile(r"0|[1-9][0-9]*+")
 _NO_REQUESTS = PodRequests(())
 MOST_PODS = 150_000
-"""Of a simulated workload: Kubernetes supports no more pods in a cluster."""
+"""The most pods of a simulated workload; Kubernetes supports no more in a cluster."""
 LONG_AGO = 86_400.0
 """How long before the begin the first pods have started and become ready, in seconds."""
 
@@ -45,7 +45,7 @@ def requests_of(containers: Mapping[str, Mapping[str, int]]) -> PodRequests:
 class SimulatedWorkload:
     """A Deployment whose controller follows the count at once; instants are Unix seconds.
 
-    A pod is running when it is created and ready ``ready_seconds`` later.  Going down takes pods
+    A pod is running when it is created and ready ``ready_seconds`` later. A scale-down removes pods
     that are not ready first, then the youngest, as a ReplicaSet does.
     """
 
@@ -66,7 +66,7 @@ class SimulatedWorkload:
     _scale: Scale | None = None
     _seen: tuple[Pod, ...] | None = None
     _seen_until: float = 0.0
-    """When the next pod becomes ready: the pods as they are read change then."""
+    """When the next pod becomes ready, which changes the pods as read."""
     _all_ready_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class SimulatedWorkload:
         self._scale = None
 
     def set(self, replicas: int, now: float, by: str = FIELD_MANAGER) -> None:
-        """Set the count: pods are created, or go."""
+        """Set the count: pods are created or removed."""
         more = replicas - self.replicas
         self.replicas, self.set_by = replicas, by
         self.generation += 1
@@ -117,12 +117,12 @@ class SimulatedWorkload:
         return [pod.name for pod in self._pods if pod.ready_at <= now]
 
     def may_have(self, pod: str) -> bool:
-        """Return whether one of its pods is called so, now or later."""
+        """Return whether one of its pods has this name, now or later."""
         name, _, number = pod.rpartition("-")
         return name == self.name and _NUMBER.fullmatch(number) is not None
 
     def ready_times(self, begin: float, end: float) -> Sequence[ReadyTime]:
-        """Return the parts of a time, and how many pods are ready in each."""
+        """Return the parts of a time, and the number of ready pods in each."""
         if begin >= self._all_ready_at:
             return (ReadyTime(begin, end, self.replicas),)
         ends = sorted({pod.ready_at for pod in self._pods if begin < pod.ready_at < end})

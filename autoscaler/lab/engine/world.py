@@ -1,7 +1,7 @@
-"""The simulated world: targets that are synced on a virtual clock, by the steps of live syncs.
+"""The simulated world: targets are synced on a virtual clock, by the steps of live syncs.
 
-Each sync reads what the world gives, decides (`core.step`) and writes; then time passes until the
-next one: pods become ready, queues grow or drain.  Instants are Unix seconds.
+Each sync reads the state of the world, decides (`core.step`) and writes; then time passes until the
+next one: pods become ready, queues grow or drain. Instants are Unix seconds.
 """
 
 import heapq
@@ -40,18 +40,18 @@ class Watcher(Protocol):
     """Observes the events of the world, in the order of time for each target."""
 
     def synced(self, target: "SimulatedTarget", step: Step) -> None:
-        """Take a sync, after its write."""
+        """Receive a sync, after its write."""
 
     def passed(self, target: "SimulatedTarget", begin: float, end: float, ready: int) -> None:
-        """Take a period after a sync with a number of ready pods."""
+        """Receive a time after a sync with a constant number of ready pods."""
 
 
 @dataclass(slots=True)
 class SimulatedTarget:
-    """One target in the world: its rules, its workload, and what its queries answer.
+    """One target in the world: its rules, its workload, and the answers to its queries.
 
     ``loads`` are in the order of its metrics; ``others`` answer the queries of bounds and of a
-    hold.  What else a live sync sees of a target may be set between two syncs.
+    hold. Other inputs of a live sync may be set between two syncs.
     """
 
     rules: Rules
@@ -59,13 +59,13 @@ class SimulatedTarget:
     loads: Sequence[MetricLoad]
     others: Mapping[QueryKey, Answers] = field(default_factory=dict)
     ran: Answers | None = None
-    """Which count a sync really saw, where that is known."""
+    """The actual count that a sync saw, if known."""
     ran_after: Answers | None = None
-    """Which count there really was after it; None if that is ``ran``."""
+    """The actual count after it; None if it equals ``ran``."""
     ran_pods: SimulatedWorkload | None = None
     """The pods of the actual count, which become ready like the pods of the replay."""
     instants: Callable[[], Iterable[float]] | None = None
-    """Returns when it is synced; None for once a period."""
+    """Returns the instants of its syncs; None for one per period."""
     history: History = field(default_factory=History)
     controller: str | UncheckedControl | None = None
     sole_writer: bool = True
@@ -73,7 +73,7 @@ class SimulatedTarget:
     """Whether it writes; else another process does."""
     hpa: Hpa | None = None
     write_fails: str = ""
-    """Why writes fail; empty if they do not."""
+    """Why writes fail; empty if they succeed."""
     faults: Mapping[int | QueryKey, Sequence[Fault]] = field(default_factory=dict)
     """The faults of the answers of a metric, by its number, or of another query."""
     last_read: float | None = None
@@ -84,7 +84,7 @@ class SimulatedTarget:
     _keys: tuple[QueryKey, ...] = ()
     _queues: tuple[QueueLoad, ...] = ()
     _alone: MetricLoad | None = None
-    """Its load, where it has one metric and no other query."""
+    """Its load, if it has one metric and no other query."""
 
     def __post_init__(self) -> None:
         self.key = self.rules.target.key
@@ -116,7 +116,7 @@ class SimulatedTarget:
             self.history = applied(spec, self.history, before, count, now, now=decided)
 
     def due(self, begin: float, end: float) -> Iterator[float]:
-        """Yield when it is synced from ``begin`` on and before ``end``."""
+        """Yield the instants of its syncs from ``begin`` to before ``end``."""
         if self.instants is None:
             number = 0
             while (at := begin + number * self.period) < end:
@@ -130,11 +130,11 @@ class SimulatedTarget:
                 yield at
 
     def forget(self) -> None:
-        """Lose all that is remembered, as a process without its state."""
+        """Lose all memory, as a process without its state."""
         self.history, self.last_read, self.last_sync = History(), None, None
 
     def away(self, seconds: float, now: float) -> None:
-        """Let no sync have been for some time."""
+        """Pretend that there was no sync for some time."""
         self.history = after_absence(self.rules.target, self.history, seconds, now)
 
     def decide(self, due: float, now: float) -> Step:
@@ -148,7 +148,7 @@ class SimulatedTarget:
         return step
 
     def _ran(self, count: int | None, now: float) -> int | None:
-        """Let the pods that really were follow their count, where it is known; return it."""
+        """Update the pods of the actual count, if it is known; return the count."""
         pods = self.ran_pods
         if count is None:
             return None
@@ -162,9 +162,9 @@ class SimulatedTarget:
         return count
 
     def what_ran(self, begin: float, end: float) -> tuple[int | None, Sequence[ReadyTime]]:
-        """Return the count that really was after the sync at ``begin``, and its ready pods.
+        """Return the actual count after the sync at ``begin``, and its ready pods.
 
-        The count is None where it is not known.
+        The count is None if it is unknown.
         """
         answers = self.ran_after or self.ran
         count = None if answers is None else self._ran(pods_in(answers(begin)), begin)
@@ -173,7 +173,7 @@ class SimulatedTarget:
         return count, self.ran_pods.ready_times(begin, end)
 
     def inputs(self, due: float, now: float) -> Inputs:
-        """Return what a sync decides from."""
+        """Return the inputs of a sync's decision."""
         if self._alone is not None:
             answers = {self._keys[0]: self._alone.answer(now, self.workload)}
         else:
@@ -189,7 +189,7 @@ class SimulatedTarget:
         return Observation(scale, pods, (), (), *others, last_sync=self.last_sync, hpa=self.hpa)
 
     def act(self, step: Step) -> Step:
-        """Write what a step asks for, and remember what follows."""
+        """Write the count that a step asks for, and remember the result."""
         scale = step.decision.scale
         if step.decision.rescale and isinstance(scale, Scale):
             step = step.settled(self._write(step, scale))
@@ -197,7 +197,7 @@ class SimulatedTarget:
         return step
 
     def pass_time(self, begin: float, end: float) -> Sequence[ReadyTime]:
-        """Let time pass; return its parts, and how many pods were ready in each."""
+        """Let time pass; return its parts, and the number of ready pods in each."""
         parts = self.workload.ready_times(begin, end)
         for queue in self._queues:
             for at, then, ready in parts:
@@ -221,7 +221,7 @@ class SimulatedTarget:
         for number, (key, load) in enumerate(zip(self._keys, self.loads, strict=True)):
             answer = load.answer(now, self.workload)
             answer = with_faults(answer, self.faults.get(number, ()), now)
-            # Metrics of one query each take their own series of one answer.
+            # Metrics with one query each take their own series of one answer.
             answers[key] = joined(answers[key], answer) if key in answers else answer
         for key, other in self.others.items():
             if key not in answers:
@@ -240,7 +240,7 @@ def joined(answer: Answer, other: Answer) -> Answer:
 
 
 class World:
-    """Targets on one virtual clock, and the scale-down breaker of their servers."""
+    """Targets on one virtual clock, and the scale-down breakers of their servers."""
 
     def __init__(
         self, targets: Sequence[SimulatedTarget], watcher: Watcher, breaker: Breaker | None = None
@@ -254,7 +254,7 @@ class World:
     def run(
         self, begin: float, end: float, before: Callable[[float], object] = lambda _: None
     ) -> Iterator[float]:
-        """Sync all targets from ``begin`` up to ``end``; yield each instant after its syncs.
+        """Sync all targets from ``begin`` to ``end``; yield each instant after its syncs.
 
         ``before`` is called at each instant before its syncs.
         """
@@ -283,7 +283,7 @@ class World:
             yield now
 
     def _together(self) -> Iterator[list[SimulatedTarget]]:
-        """Yield targets that are due at the same instants: all of one period, or one alone."""
+        """Yield targets that are due at the same instants: all with one period, or a single one."""
         of_period: dict[float, list[SimulatedTarget]] = {}
         for target in self.targets:
             if target.instants is None:
@@ -293,9 +293,9 @@ class World:
         yield from of_period.values()
 
     def warm_up(self, begin: float, end: float) -> None:
-        """Let targets whose count is known follow it from ``begin`` to ``end``.
+        """Let targets with a known count follow it from ``begin`` to ``end``.
 
-        So they have at ``end`` the history of an autoscaler that has changed it as it was changed.
+        At ``end`` they have the history of an autoscaler that made the same changes.
         """
         for target in self.targets:
             if target.ran is None:
@@ -324,7 +324,7 @@ class World:
     def _unless_held(
         self, targets: Collection[SimulatedTarget], steps: Sequence[Step], now: float
     ) -> list[Step]:
-        """Hold what the breakers hold, once all targets of this instant are decided (8.7)."""
+        """Apply the breakers, after all targets of this instant are decided (8.7)."""
         self._syncs += 1
         for server in self._servers.values():
             server.begin(self._syncs)
@@ -344,7 +344,7 @@ class World:
 def _servers_of(
     targets: Sequence[SimulatedTarget], breaker: Breaker | None
 ) -> dict[str, ServerCount]:
-    """Return the targets of each server, as its breaker counts them."""
+    """Return the targets of each server that its breaker counts."""
     servers: dict[str, ServerCount] = {}
     if breaker is None:
         return servers

@@ -1,1 +1,1 @@
-"""The data of a replay: of the record, of Prometheus and of files."""
+"""The data of a replay: from the record, from Prometheus and from files."""

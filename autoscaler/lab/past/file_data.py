@@ -1,8 +1,8 @@
-"""Samples of files as the data of a replay: each file belongs to one query or metric.
+"""Samples in files as the data of a replay: each file belongs to one query or metric.
 
-A file has `t,value` and perhaps `replicas`, a row for each instant.  A time is Unix seconds or
-RFC 3339.  A sample holds until the next one, but no longer than one and a half of the usual steps:
-beyond that is a gap.  Nothing is interpolated.
+A file has the columns `t,value` and optionally `replicas`, with a row for each instant. A time is
+Unix seconds or RFC 3339. A sample holds until the next one, but no longer than one and a half of
+the usual steps: beyond that is a gap. Nothing is interpolated.
 """
 
 import csv
@@ -48,7 +48,7 @@ _REPLICAS = "replicas"
 
 
 class SamplesError(Exception):
-    """A file cannot be taken; each line of the text is a sentence about one mistake."""
+    """A file is refused; each line of the text is a sentence about one error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +61,17 @@ class Samples:
 
     @property
     def step(self) -> float:
-        """The usual seconds from one row to the next."""
+        """The usual seconds between two rows."""
         first = self.times[:10_001]
         steps = [after - before for before, after in pairwise(first)]
         return median_low(steps) if steps else 60.0
 
     def answers(self) -> Answers:
-        """Return the values as answers of one series."""
+        """Return the values as answers with one series."""
         return self._answers(self.values)
 
     def counts(self) -> Answers | None:
-        """Return the replicas as answers of one series; None without replicas in the file."""
+        """Return the replicas as answers with one series; None without replicas in the file."""
         return self._answers(self.replicas) if self.replicas else None
 
     def _answers(self, values: "array[float]") -> Answers:
@@ -81,7 +81,7 @@ class Samples:
 
 
 def read_samples(path: Path) -> Samples:
-    """Read a file, also one that gzip has made.  Raises SamplesError with every mistake, or 20."""
+    """Read a file, plain or gzipped. Raises SamplesError with up to 20 errors."""
     try:
         with opened(path) as file, _text(path, file) as text:
             return _samples(path, _lines(path, text))
@@ -137,7 +137,7 @@ def _samples(path: Path, lines: Iterator[str]) -> Samples:
 
 
 def _columns(path: Path, names: list[str]) -> int:
-    """Return how many columns there are.  Raises SamplesError if they are not named so."""
+    """Return the number of columns. Raises SamplesError for other headings."""
     header = [name.strip().lower() for name in names]
     if len(header) < 2 or header[0] not in _TIMES or header[1] in _TIMES:
         form = f"the first line names the columns: t,value or t,value,{_REPLICAS}"
@@ -149,7 +149,7 @@ def _columns(path: Path, names: list[str]) -> int:
 
 
 def _take(row: list[str], columns: int, found: Samples) -> str:
-    """Add a row; return what is wrong with it, empty if nothing is."""
+    """Add a row; return what is wrong with it, empty if it is valid."""
     if not row:
         return ""
     if len(row) != columns:
@@ -166,7 +166,7 @@ def _take(row: list[str], columns: int, found: Samples) -> str:
 def _mistake(
     row: list[str], time: float | None, numbers: list[float | None], found: Samples
 ) -> str:
-    """Return the problem of a row with the right number of columns; empty without one."""
+    """Return the error of a row with the right number of columns; empty if it is valid."""
     if time is None:
         return f"{_excerpt(row[0])} is not a valid time: use Unix seconds or 2026-01-31T03:12:00Z"
     if found.times and time <= found.times[-1]:
@@ -210,7 +210,7 @@ def _is_count(number: float | None) -> bool:
 class FileData(ReplayData):
     """Samples by the name of a query or metric, or by PromQL.
 
-    Files with an empty name belong to each query.  ``names`` are the names of PromQL.
+    Files with an empty name belong to every query. ``names`` are the names of PromQL.
     """
 
     def __init__(
@@ -222,21 +222,21 @@ class FileData(ReplayData):
 
     @override
     def answers(self, query: QueryKey) -> Answers:
-        # What comes into a queue is called after its metric.
+        # A queue's arrivals have the name of its metric.
         return self._samples(query.promql, "").answers()
 
     @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Return the values with the labels that the metric selects by."""
+        """Return the values with the labels that the metric selects."""
         metric, query = target.spec.metrics[number], target.queries[number]
         samples = self._samples(query.promql, metric.name)
         return _labelled(samples.answers(), labels_of(metric, query, target.namespace))
 
     @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Return averages: each value is the average of the pods at that time.
+        """Return averages: each value is the average over the pods at that time.
 
-        Where the file does not say how many, it is the count that is stated.
+        If the file does not have the count, it is the assumed one.
         """
         metric, query = target.spec.metrics[number], target.queries[number]
         name = metric.name
@@ -254,7 +254,7 @@ class FileData(ReplayData):
 
     @override
     def ran(self, target: Target) -> Answers | None:
-        """Return the replicas of the first file that has them."""
+        """Return the replicas of the first file with such a column."""
         counted = (samples.counts() for samples in self._of_metrics(target))
         return next((counts for counts in counted if counts is not None), None)
 
@@ -265,7 +265,7 @@ class FileData(ReplayData):
         return next((int(column[0]) for column in counts if column), None)
 
     def span(self) -> tuple[float, float]:
-        """Return the first instant of all files, and the last one with the step that it holds."""
+        """Return the first instant of all files, and the end of the last sample."""
         every = self._files.values()
         last = max(file.times[-1] + file.step for file in every)
         return min(file.times[0] for file in every), last
@@ -293,7 +293,7 @@ class FileData(ReplayData):
 
 
 def _labelled(answers: Answers, labels: Mapping[str, str]) -> Answers:
-    """Return the one series of some answers with these labels."""
+    """Return the single series of some answers with these labels."""
 
     def answer(instant: float) -> Answer:
         found = answers(instant)

@@ -1,4 +1,4 @@
-"""Which pods of a range answer are a target's own, and what they measure together."""
+"""The target's own pods in an answer over a range, and their totals."""
 
 import math
 import re
@@ -27,7 +27,7 @@ from autoscaler.lab.engine.loads import Total, Totals
 from autoscaler.lab.engine.workloads import MOST_PODS
 from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries, runs_of
 
-# What Kubernetes makes random names of (apimachinery/pkg/util/rand).
+# The characters of Kubernetes' random names (apimachinery/pkg/util/rand).
 _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
 _SUFFIXES = {
     "Deployment": f"{_RANDOM}{{1,10}}-{_RANDOM}{{5}}",
@@ -36,13 +36,13 @@ _SUFFIXES = {
     "ReplicationController": f"{_RANDOM}{{5}}",
     "StatefulSet": "[0-9]+",
 }
-"""What follows the workload's name and a dash, by kind."""
+"""The suffix after the workload's name and a dash, by kind."""
 _OF_ANOTHER_KIND = ".+"
 _UNUSUAL = re.compile("[^a-z0-9-]")
 _LABEL = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 """The name of a label that needs no quotes."""
 VALUE, PODS = {"of": "value"}, {"of": "pods"}
-"""The labels of the two series that totals are kept as."""
+"""The labels of the two series in which totals are stored."""
 
 
 _MIXING = frozenset(
@@ -51,30 +51,30 @@ _MIXING = frozenset(
         *("count_values", "scalar", "absent", "absent_over_time"),
     }
 )
-"""What these give may be of other series than those that have the same labels."""
+"""Functions whose result may be of other series than those with the same labels."""
 
 
 def pods_of(target: Target) -> str:
-    """Return the pattern of the names of a target's pods, for PromQL and Python alike."""
+    """Return the pattern of the names of a target's pods, for PromQL and Python."""
     ref = target.spec.scale_target_ref
     return f"{pattern_of(ref.name)}-{_SUFFIXES.get(ref.kind, _OF_ANOTHER_KIND)}"
 
 
 def pattern_of(name: str) -> str:
-    """Return the pattern of a workload's name, for PromQL and Python alike.
+    """Return the pattern of a workload's name, for PromQL and Python.
 
-    What is in no name of a workload that has pods may be any character.
+    A character that no name of a workload has matches any character.
     """
     return _UNUSUAL.sub(lambda found: "[.]" if found[0] == "." else ".", name)
 
 
 def is_known_kind(target: Target) -> bool:
-    """Return whether it is known how the names of a target's pods end."""
+    """Return whether the suffixes of the pods' names are known for a target."""
     return target.spec.scale_target_ref.kind in _SUFFIXES
 
 
 def of_own_pods(query: Query, target: Target) -> str:
-    """Return a query for the series of a target's pods, if it can be asked for these alone."""
+    """Return a query for the series of a target's pods only, if possible."""
     labels = query.labels
     if not (_LABEL.fullmatch(labels.namespace) and _LABEL.fullmatch(labels.pod)):
         return query.promql
@@ -86,10 +86,10 @@ def of_own_pods(query: Query, target: Target) -> str:
 
 
 def narrowed(promql: str, *matchers: Matcher) -> str | None:
-    """Return an expression for some of the series: those whose labels fit.
+    """Return an expression for some of the series: those whose labels match.
 
-    Each selector gets the matchers.  None if the expression is not understood, or if the series
-    that fit may depend on others.
+    Each selector gets the matchers. None if the expression is not understood, or if the matching
+    series may depend on others.
     """
     if len(promql) > LONGEST:
         return None
@@ -113,7 +113,7 @@ def narrowed(promql: str, *matchers: Matcher) -> str | None:
 def totals_of(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:
     """Return the total over a target's pods of the metric with this number, at each instant.
 
-    It is of what a sync would read.  Where a pod has no usable sample, it is NaN.
+    It is computed from the reading of a sync. It is NaN if a pod has no usable sample.
     """
     query, pattern = target.queries[number], re.compile(pods_of(target))
     at: dict[int, list[Series]] = defaultdict(list)
@@ -160,7 +160,7 @@ def _samples(series: MatrixSeries) -> Iterator[tuple[int, float]]:
 
 
 def kept_totals(answers: Answers) -> Totals:
-    """Return totals like `totals_of` makes them; a value that is not a number is a gap."""
+    """Return totals in the form of `totals_of`; a value that is not a number is a gap."""
 
     def total(instant: float) -> Total | QueryFailure | None:
         answer = answers(instant)
@@ -171,7 +171,7 @@ def kept_totals(answers: Answers) -> Totals:
         if not (math.isfinite(value) and 0 <= pods <= MOST_PODS):
             return None
         if answer.warnings:
-            # What is missing may be much of the total.
+            # The missing part may be most of the total.
             return QueryFailure(
                 f"Prometheus warned that its answer is incomplete: {answer.warnings[0]}"
             )

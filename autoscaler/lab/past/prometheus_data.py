@@ -1,4 +1,4 @@
-"""What is known of the past by the Prometheus servers of a configuration, for replays."""
+"""The past according to the Prometheus servers of a configuration, for replays."""
 
 import math
 from collections import Counter, defaultdict
@@ -53,7 +53,7 @@ _LONGEST_QUERY = 120
 _OF_COUNTERS = ("_total", "_count", "_sum", "_bucket")
 _RATES = frozenset({"rate", "irate", "increase", "delta", "idelta", "deriv", "resets", "changes"})
 _FEWEST_STEPS = 20
-"""From one sample to the next, from which something is concluded."""
+"""The least number of samples for a conclusion about a query."""
 _MOST_SENTENCES = 20
 _MOST_FAILURES = 3
 """The most different failures of a query that are reported."""
@@ -69,13 +69,13 @@ class Scan:
     rises: int = 0
     falls: int = 0
     several: tuple[int, int] | None = None
-    """Where there first is more than one series, and how many; None if there never is."""
+    """The first instant with more than one series, and their number; None without one."""
     single: int | None = None
-    """Where there first is just one."""
+    """The first instant with exactly one series."""
     others: bool = False
     """Whether there were series that do not count."""
     failed: Counter[str] = field(default_factory=Counter)
-    """Instants that could not be read, by the sentence why."""
+    """Instants that could not be read, by the reason."""
     partial: Counter[str] = field(default_factory=Counter)
     """Instants of incomplete answers, by the first warning."""
 
@@ -83,7 +83,7 @@ class Scan:
 def scan_of(
     fetched: FetchedRange, selects: Callable[[Matrix], Matrix] = lambda matrix: matrix
 ) -> Scan:
-    """Look at all samples of a query, or at the samples of some series."""
+    """Return the statistics of all samples of a query, or of some of its series."""
     scan = Scan()
     for part, answer in fetched.matrices():
         if isinstance(answer, QueryFailure):
@@ -133,9 +133,9 @@ def _count_series(scan: Scan, matrix: Matrix) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ScannedQuery:
-    """A query, what was asked of its server, and what is seen of its samples.
+    """A query, the request to its server, and the statistics of its samples.
 
-    ``of`` says what it is for; ``needs_one`` is whether one series is needed.
+    ``of`` is its use; ``needs_one`` is whether exactly one series is needed.
     """
 
     of: str
@@ -146,7 +146,7 @@ class ScannedQuery:
 
     @property
     def name(self) -> str:
-        """The query in a sentence."""
+        """The description of the query in a sentence."""
         return f"{self.of}: the query {printable(self.asked.promql, _LONGEST_QUERY)}"
 
     def findings(self) -> Iterator[str]:
@@ -181,7 +181,7 @@ class ScannedQuery:
             yield f"has incomplete answers for {count * step:g} s: {warning}"
 
     def _counts(self) -> bool:
-        """Return whether the samples look like a counter; a reset is a fall."""
+        """Return whether the samples look like a counter's; a reset is a fall."""
         scan = self.scan
         nodes = nodes_of(read(self.asked.promql))
         if scan.steps < _FEWEST_STEPS or any(
@@ -195,7 +195,7 @@ class ScannedQuery:
 
 
 def sentences_of(found: Iterable[tuple[ScannedQuery, str]]) -> list[str]:
-    """Return anomalies of queries, at most 20 sentences; equal ones are reported once.
+    """Return anomalies of queries, at most 20 sentences; equal ones only once.
 
     The sentences of a query follow its name.
     """
@@ -215,14 +215,14 @@ _PREFIX = "autoscaler-ranges-"
 
 @dataclass(frozen=True)
 class PrometheusData(ReplayData):
-    """Data on disk: nothing is fetched any more, and each call starts again."""
+    """Data on disk: nothing more is fetched, and each call starts again."""
 
     time: TimeGrid
     fetched: Mapping[tuple[QueryKey, str], FetchedRange]
     of_use: Mapping[str, FetchedRange]
-    """By the name of the use, the answers of kube-state-metrics and the totals."""
+    """By the name of the use: answers of kube-state-metrics and totals."""
     told: tuple[str, ...] = ()
-    """What is odd about the data, in sentences."""
+    """Anomalies of the data, as sentences."""
 
     @override
     def answers(self, query: QueryKey) -> Answers:
@@ -230,14 +230,14 @@ class PrometheusData(ReplayData):
 
     @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Return of the series those that the metric may select."""
+        """Return the series that the metric may select."""
         metric, query = target.spec.metrics[number], target.queries[number]
         fetched = self.fetched[query.key, ""]
         return fetched.answers(self.time, lambda matrix: selected(metric, query, matrix))
 
     @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Return totals; an average is of the pods of the count that ran."""
+        """Return totals; an average is over the pods of the actual count."""
         if target.spec.metrics[number].of_pods:
             return kept_totals(self.of_use[f"{target.key} {number}"].answers(self.time))
         counts = self.ran(target) or (lambda _: _NOT_KNOWN)
@@ -245,7 +245,7 @@ class PrometheusData(ReplayData):
 
     @override
     def ran(self, target: Target) -> Answers | None:
-        """Return the value of the spec, by kube-state-metrics."""
+        """Return the spec's count, from kube-state-metrics."""
         fetched = self.of_use.get(f"{REPLICAS} {target.key}")
         has = fetched is not None and any(
             isinstance(matrix, Matrix) and matrix.series for _, matrix in fetched.matrices()
@@ -254,13 +254,13 @@ class PrometheusData(ReplayData):
 
     @override
     def replicas(self, target: Target) -> int | None:
-        """Return the value of the spec, by kube-state-metrics."""
+        """Return the spec's count at the begin, from kube-state-metrics."""
         fetched = self.of_use.get(f"{REPLICAS} {target.key}")
         return None if fetched is None else pods_in(fetched.answers(self.time)(self.time.begin))
 
     @override
     def ready_seconds(self, target: Target) -> float | None:
-        """Return the median of its pods, by kube-state-metrics."""
+        """Return the median over its pods, from kube-state-metrics."""
         took: dict[str, float] = {}
         for series, value in self._firsts(STARTED, target):
             if 0 <= value < math.inf:
@@ -269,7 +269,7 @@ class PrometheusData(ReplayData):
 
     @override
     def requests(self, target: Target) -> PodRequests | None:
-        """Return the requests of its first pod, by kube-state-metrics."""
+        """Return the requests of its first pod, from kube-state-metrics."""
         containers: dict[str, dict[str, int]] = defaultdict(dict)
         for series, value in self._firsts(REQUESTED, target):
             if math.isfinite(value):
@@ -293,7 +293,7 @@ _NOT_KNOWN = QueryFailure(
 
 
 def selected(metric: MetricSpec, query: Query, matrix: Matrix) -> Matrix:
-    """Return the series that a metric may read, which are few where a query is of many targets."""
+    """Return the series that a metric may read, which are few if a query is of many targets."""
     described, selector = metric.described_object, metric.selector
     if metric.of_pods:
         return matrix
@@ -307,7 +307,7 @@ def selected(metric: MetricSpec, query: Query, matrix: Matrix) -> Matrix:
         return matrix
     label = described.kind.lower()
     kept = [series for series in matrix.series if series.labels.get(label) == described.name]
-    # Whether any series has the label of a namespace makes a difference, too.
+    # Whether any series has a namespace label matters, too.
     other = next((series for series in matrix.series if namespace in series.labels), None)
     if other is not None and not any(namespace in series.labels for series in kept):
         kept.append(other)
@@ -323,10 +323,10 @@ def prometheus_data(
     cache: Path | None,
     progress: Progress = lambda *_: None,
 ) -> Iterator[PrometheusData]:
-    """Ask all that a replay of the targets needs, and give it for as long as the block lasts.
+    """Fetch everything that a replay of the targets needs, and keep it during the block.
 
-    ``cache`` is a folder for what was asked, which is made; None keeps nothing.  What could not be
-    read is a `QueryFailure` for its time.  Raises CommandError.
+    ``cache`` is a folder for answers, created if needed; None keeps nothing. What could not be read
+    is a `QueryFailure` for its time. Raises CommandError.
     """
     wanted = wanted_for(targets, config.flags, assumptions, time.begin)
     needs = needs_of(wanted, targets, time)
@@ -352,7 +352,7 @@ def prometheus_data(
 
 
 def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
-    """Return the files of a folder, which gets no larger than it may be in the end."""
+    """Return the files of a folder, which does not exceed its limit at the end."""
     try:
         files = RangeFiles(folder)
     except OSError as error:
@@ -372,7 +372,7 @@ def _scanned(
     wanted: NeedCollector,
     fetched: Mapping[tuple[QueryKey, str], FetchedRange],
 ) -> Iterator[ScannedQuery]:
-    """Look at the samples of each metric, and of each other query, once."""
+    """Return the statistics of each metric and each other query, once."""
     seen: set[object] = set()
     for target in targets:
         for number, metric in enumerate(target.spec.metrics):
@@ -400,7 +400,7 @@ def _scanned(
 
 
 def _told_of_pods(wanted: NeedCollector) -> Iterator[str]:
-    """Say of each kind for which it is so that it is not known how its pods are named."""
+    """Return for each kind whose pods' names are unknown that they are."""
     first_of: dict[str, Target] = {}
     for target in wanted.pods.values():
         if not is_known_kind(target):
@@ -413,7 +413,7 @@ def _told_of_pods(wanted: NeedCollector) -> Iterator[str]:
 
 
 def _told_of_queries(scanned: Sequence[ScannedQuery]) -> list[str]:
-    """Return what is odd about queries.  Raises CommandError if none of them has any data."""
+    """Return anomalies of queries. Raises CommandError if none of them has any data."""
     told = sentences_of((query, finding) for query in scanned for finding in query.findings())
     if scanned and not any(query.scan.samples for query in scanned):
         raise CommandError("\n".join(("there are no data to replay with:", *told)))

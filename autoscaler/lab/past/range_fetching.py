@@ -1,4 +1,4 @@
-"""Fetches ranges, part by part: from files where they were asked before, else from the servers."""
+"""Fetches ranges in parts: from files if they were fetched before, else from the servers."""
 
 import re
 import threading
@@ -21,23 +21,23 @@ from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure
 
 MOST_POINTS = 10_000
-"""Of one series in one answer: Prometheus gives 11,000."""
+"""The most points of one series in one answer; Prometheus permits 11,000."""
 REQUESTS_A_SECOND = 20
-"""The most, and never two at once."""
+"""The most requests per second, and never two at once."""
 FEWEST_POINTS = 16
-"""Of a piece of a part that was too large or too slow."""
+"""The least instants of a piece of a part that was too large or too slow."""
 _LONGEST_OF_A_PART = 120.0
-"""Seconds that a part may take with all that is tried again, and what Retry-After asks for."""
+"""The time limit of a part in seconds, with all retries, and with Retry-After."""
 _MOST_TRIES = 5
 _MOST_FAILURES = 3
-"""The failed parts in a row after which a server is not asked any more."""
-# Prometheus, Thanos, Mimir and VictoriaMetrics each have their words for limits of points, samples,
-# series, bytes and of the length of a range.
+"""The consecutive failed parts after which a server is not asked any more."""
+# Prometheus, Thanos, Mimir and VictoriaMetrics each have their own texts for limits of points,
+# samples, series, bytes and the length of a range.
 _OVER_A_LIMIT = re.compile(r"exceed|\blimit\b|too many|too large|too long", re.IGNORECASE)
 
 
 class AnswerPart(NamedTuple):
-    """The answer for the instants of a grid from the number ``begin`` up to ``end``."""
+    """The answer for the instants of a grid from the number ``begin`` to ``end``."""
 
     begin: int
     end: int
@@ -45,14 +45,14 @@ class AnswerPart(NamedTuple):
 
 
 def reader_for_ranges(settings: PrometheusSettings, name: str) -> PrometheusReader:
-    """Return a reader for a command that somebody waits for."""
+    """Return a reader for an interactive command."""
     return PrometheusReader(
         settings, threading.Event(), name=name, absent_seconds=FOR_A_COMMAND, most_tries=_MOST_TRIES
     )
 
 
 class RangeReader:
-    """Asks one server, by one request at a time."""
+    """Queries one server, with one request at a time."""
 
     def __init__(self, reader: PrometheusReader) -> None:
         self._reader = reader
@@ -61,10 +61,10 @@ class RangeReader:
         self._given_up: QueryFailure | None = None
 
     def parts(self, promql: str, asked: RangeRequest) -> Iterator[AnswerPart]:
-        """Yield the answers for a range in order, which together are all of it.
+        """Yield the answers for a range in order, which together cover it.
 
-        Where an answer is too large or too slow, or a limit of the server refuses it, parts of it
-        are asked.  After a failure that other parts would have, too, the rest is not asked.
+        If an answer is too large or too slow, or a limit of the server refuses it, parts of it are
+        requested. After a failure that other parts would have, too, the rest is not requested.
         """
         waiting = [asked]
         while waiting:
@@ -93,14 +93,14 @@ class RangeReader:
         self._wait()
         parameters, convert = {"query": promql, **part.parameters}, partial(matrix_of, asked=part)
         deadline = clock.monotonic() + _LONGEST_OF_A_PART
-        # What is slow is not tried again: a shorter range may be faster.
+        # A slow query is not retried: a shorter range may be faster.
         outcome = self._reader.ask("query_range", parameters, convert, deadline, slow_again=False)
         if isinstance(outcome, Matrix):
             self._failures = 0
         return outcome
 
     def _failure(self, outcome: RequestFailure) -> QueryFailure:
-        """Return the failure of a part; nothing more is asked of a server that does not answer."""
+        """Return the failure of a part; a server that does not answer gets no further requests."""
         refused = outcome.kind is FailureKind.WRONG_QUERY
         if not refused and outcome.kind is not FailureKind.TOO_LARGE:
             self._failures += 1
@@ -111,7 +111,7 @@ class RangeReader:
         return failure
 
     def _wait(self) -> None:
-        """Keep to the rate."""
+        """Wait until the rate permits the next request."""
         now = clock.monotonic()
         if self._next > now:
             threading.Event().wait(self._next - now)
@@ -127,7 +127,7 @@ def _pieces(part: RangeRequest, count: int) -> list[RangeRequest]:
 
 
 def _pieces_to_try(failure: RequestFailure) -> int:
-    """Return in how many pieces what has failed may pass; 0 if no smaller part would."""
+    """Return the number of pieces that may succeed after a failure; 0 if none would."""
     if failure.kind is FailureKind.SLOW:
         return 8
     of_query = failure.kind in {FailureKind.WRONG_QUERY, FailureKind.OTHER}
@@ -138,9 +138,9 @@ def _pieces_to_try(failure: RequestFailure) -> int:
 # -- all ranges ---------------------------------------------------------------------------------
 
 LATE_SECONDS = 600.0
-"""How late samples may arrive; younger ones are fetched again the next time."""
+"""How late samples may arrive, in seconds; younger ones are fetched again the next time."""
 _PART_SECONDS = (1, 10, 60, 600, 3600, 2 * 3600, 6 * 3600, *(86400 * 2**n for n in range(8)))
-"""How long a part may be: it begins at a multiple of that."""
+"""The length of a part in seconds: it begins at a multiple of it."""
 
 Progress = Callable[[int, int], object]
 """Called with the number of available parts, and of all parts."""
@@ -154,7 +154,7 @@ class FetchedRange:
     parts: tuple[StoredPart | AnswerPart, ...]
 
     def matrices(self) -> Iterator[tuple[StoredPart | AnswerPart, Matrix | QueryFailure]]:
-        """Yield each part with what it has; one part at a time is in memory."""
+        """Yield each part with its data; one part at a time is in memory."""
         for part in self.parts:
             if isinstance(part, AnswerPart):
                 yield part, part.answer
@@ -194,7 +194,7 @@ class RangeFetcher:
     readers: Mapping[str, RangeReader]
     """By the name of the server."""
     identities: Mapping[str, str]
-    """What `identity_of` says of each server."""
+    """The `identity_of` each server."""
     kept: RangeFiles | None
     own: RangeFiles
     now: float
@@ -202,7 +202,7 @@ class RangeFetcher:
     def fetch(
         self, needs: Sequence[RangeNeed], progress: Progress
     ) -> dict[tuple[QueryKey, str], FetchedRange]:
-        """Return all ranges, by query and name of the use.  Raises OSError for its own files."""
+        """Return all ranges, by query and name of the use. Raises OSError for its own files."""
         found: dict[RangeKey, list[StoredPart | AnswerPart]] = defaultdict(list)
         holes = [(need, *hole) for need in needs for hole in self._holes(need, found)]
         for number, hole in enumerate(holes):
@@ -225,7 +225,7 @@ class RangeFetcher:
     def _holes(
         self, need: RangeNeed, found: dict[RangeKey, list[StoredPart | AnswerPart]]
     ) -> Iterator[tuple[int, int]]:
-        """Note the kept parts of a need, and yield the parts to fetch."""
+        """Note the stored parts of a need, and yield the parts to fetch."""
         keys = [self._key(need, use) for use in need.uses]
         for begin, end in parts_of(need.grid, need.begin, need.end):
             kept = [
@@ -234,7 +234,7 @@ class RangeFetcher:
             ]
             holes = [_holes(parts, begin, end) for parts in kept]
             if any(hole != holes[0] for hole in holes):
-                # What was asked for one use is asked again with that for the others.
+                # A part for one use is fetched again together with the others' uses.
                 kept, holes = [], [[(begin, end)]]
             for key, parts in zip(keys, kept, strict=False):
                 found[key] += parts
@@ -255,14 +255,14 @@ class RangeFetcher:
                 if isinstance(answer, QueryFailure):
                     found[key].append(AnswerPart(low, high, answer))
                     continue
-                # What is incomplete may be whole the next time.
+                # An incomplete part may be complete the next time.
                 until = low if answer.warnings else min(max(low, settled), high)
                 found[key] += self._stored(key, (low, until, high), use.make(answer))
 
     def _stored(
         self, key: RangeKey, at: tuple[int, int, int], matrix: Matrix
     ) -> Iterator[StoredPart]:
-        """Keep what is before the middle for other runs, and the rest for this one."""
+        """Store the part before the middle for other runs, and the rest for this one."""
         begin, middle, end = at
         for files, low, high in ((self.kept, begin, middle), (self.own, middle, end)):
             if low < high:
@@ -270,7 +270,7 @@ class RangeFetcher:
 
 
 def parts_of(grid: Grid, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield a range in parts, which begin at the same instants whatever range is asked."""
+    """Yield a range in parts, which begin at the same instants for any range."""
     most = grid.step * MOST_POINTS / 1000
     seconds = max(
         (seconds_of_part for seconds_of_part in _PART_SECONDS if seconds_of_part <= most),

@@ -1,8 +1,8 @@
 """Answers to range queries on disk: nothing is fetched twice.
 
-A folder for each query has a file for each part, named by the instants that it is about.  A file is
-a check sum, a line of JSON, and the values of all series, compressed.  It is written in one step,
-and one that is damaged, or of another query, counts as none.
+A folder for each query has a file for each part, named by its instants. A file has a checksum, a
+line of JSON, and the values of all series, compressed. It is written atomically; a damaged file, or
+one of another query, is ignored.
 """
 
 import json
@@ -27,7 +27,7 @@ from autoscaler.file_contents import read_bytes, with_home, write_below
 from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries, cut
 
 MOST_BYTES = 1 << 30
-"""Of all files of a folder."""
+"""The size limit of all files of a folder."""
 _MOST_OF_A_FILE = 1 << 28
 _FLOAT_BYTES = 8
 _VERSION = 2
@@ -40,7 +40,7 @@ _HEAD = TypeAdapter(tuple[str, list[str], list[tuple[dict[str, str], list[tuple[
 
 
 def default_folder() -> Path | None:
-    """Return where the files of commands are, in the cache folder of the user; None without one."""
+    """Return the default folder, in the user's cache folder; None without one."""
     base = os.environ.get("XDG_CACHE_HOME")
     folder = Path(base) if base and Path(base).is_absolute() else with_home("~/.cache")
     return folder / "autoscaler" / "ranges" if folder.is_absolute() else None
@@ -48,7 +48,7 @@ def default_folder() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class RangeKey:
-    """What files are about: ``server`` as by `identity_of`; ``made`` is what became of answers."""
+    """The subject of files: ``server`` by `identity_of`; ``made`` is how answers are processed."""
 
     server: str
     promql: str
@@ -57,7 +57,7 @@ class RangeKey:
 
     @property
     def text(self) -> str:
-        """The key as a file has it."""
+        """The key as text in a file."""
         grid = self.grid
         form = f"{_VERSION}-{sys.byteorder}"
         return json.dumps([form, self.server, self.promql, grid.step, grid.phase, self.made])
@@ -69,7 +69,7 @@ class RangeKey:
 
 
 def identity_of(settings: PrometheusSettings) -> str:
-    """Return a digest of all that the answers of a server depend on: its URL, and who asks it."""
+    """Return a digest of what a server's answers depend on: its URL, and the credentials."""
     headers = {name: header.get_secret_value() for name, header in settings.headers.items()}
     names = ("url", "query_parameters", "basic_auth", "oauth2", "sigv4", "google_iam", "azuread")
     asked = settings.model_dump(mode="json", include={*names, "bearer_token_file", "headers_files"})
@@ -81,7 +81,7 @@ def _digest(text: str) -> str:
 
 
 class StoredPart(NamedTuple):
-    """Instants of a grid from the number ``begin`` up to ``end``, and the file that has them."""
+    """Instants of a grid from the number ``begin`` to ``end``, and their file."""
 
     begin: int
     end: int
@@ -89,7 +89,7 @@ class StoredPart(NamedTuple):
 
 
 class RangeFiles:
-    """The files in a folder.  Raises OSError where a file cannot be written."""
+    """The files in a folder. Raises OSError if a file cannot be written."""
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
         self._folder = folder
@@ -97,11 +97,11 @@ class RangeFiles:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def covering(self, key: RangeKey, begin: int, end: int) -> Iterator[StoredPart]:
-        """Yield what is stored of a range, in order and without overlaps; there may be holes."""
+        """Yield the stored parts of a range, in order and without overlaps; there may be holes."""
         known = sorted(self._parts(key))
         at = begin
         while at < end:
-            # The longest of the parts that contain this instant.
+            # The longest of the parts with this instant.
             having = [
                 answer_part for answer_part in known if answer_part.begin <= at < answer_part.end
             ]
@@ -125,7 +125,7 @@ class RangeFiles:
         )
 
     def prune(self) -> None:
-        """Remove the files that were not used for longest, until the rest is small enough."""
+        """Remove the least recently used files, until the rest is within the limit."""
         found = []
         for file in (file for folder in self._folders() for file in folder.glob("*")):
             with suppress(OSError):
@@ -140,10 +140,10 @@ class RangeFiles:
                 size -= own
         for folder in self._folders():
             with suppress(OSError):
-                folder.rmdir()  # only where nothing is in it
+                folder.rmdir()  # Only if it is empty.
 
     def _folders(self) -> list[Path]:
-        """Return the folders of queries: what else there is belongs to somebody else."""
+        """Return the folders of queries; anything else belongs to somebody else."""
         with suppress(OSError):
             found = [folder for folder in self._folder.iterdir() if _FOLDER.fullmatch(folder.name)]
             return [interval for interval in found if not interval.is_symlink()]
@@ -158,9 +158,9 @@ class RangeFiles:
 
 @lru_cache(maxsize=8)
 def read_part(key: RangeKey, part: StoredPart) -> Matrix:
-    """Return what is stored of a part.  Raises OSError, and ValueError if it is damaged.
+    """Return a stored part. Raises OSError, and ValueError if it is damaged.
 
-    The last ones are in memory, for targets that read series of the same one.
+    The last ones are cached in memory, for targets that read series of the same part.
     """
     return cut(_read(key, part.file), part.begin, part.end)
 
@@ -174,7 +174,7 @@ def _content(key: RangeKey, matrix: Matrix) -> bytes:
 
 
 def _is_whole(key: RangeKey, file: Path) -> bool:
-    """Return whether all of a file can be read; it counts as used now."""
+    """Return whether the whole file is readable; it counts as used now."""
     try:
         _read(key, file)
         os.utime(file)
@@ -184,7 +184,7 @@ def _is_whole(key: RangeKey, file: Path) -> bool:
 
 
 def _read(key: RangeKey, file: Path) -> Matrix:
-    """Return what a file has.  Raises OSError, and ValueError for what was not written so."""
+    """Return the content of a file. Raises OSError, and ValueError for another form."""
     content = read_bytes(file, _MOST_OF_A_FILE)
     check, body = content[:9], content[9:]
     if check != b"%08x\n" % zlib.crc32(body):
@@ -210,7 +210,7 @@ def _read(key: RangeKey, file: Path) -> Matrix:
 
 
 def _unpacked(packed: bytes, size: int) -> bytes:
-    """Return a number of bytes.  Raises ValueError if there are fewer or more, or too many."""
+    """Return a number of bytes. Raises ValueError if there are fewer or more, or too many."""
     try:
         fits = size <= _MOST_OF_A_FILE
         found = zlib.decompressobj().decompress(packed, size + 1) if fits else b""

@@ -1,4 +1,4 @@
-"""Which range queries a replay of targets needs: of their metrics, and of kube-state-metrics.
+"""The range queries that a replay of targets needs: of their metrics, and of kube-state-metrics.
 
 https://github.com/kubernetes/kube-state-metrics/tree/main/docs
 """
@@ -21,17 +21,17 @@ from autoscaler.lab.past.own_pods import of_own_pods, pattern_of, pods_of, total
 from autoscaler.lab.past.ranges import Grid, Matrix
 
 _MOST_NAMES = 50
-"""Of workloads in one query."""
+"""The most workloads in one query."""
 _FEWEST_PODS_POINTS = 100
 _PODS_STEPS = (60, 300, 900, 3600, 4 * 3600, 86400)
-"""How often, in seconds, it is looked which pods there were."""
+"""The interval in seconds at which the pods are requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeGrid:
-    """From ``begin`` up to ``end``, Unix seconds, in which a query is evaluated every ``step``.
+    """From ``begin`` to ``end``, Unix seconds; a query is evaluated every ``step``.
 
-    The evaluations are at ``begin`` and then after each step: where targets are synced.
+    The evaluations are at ``begin`` and then after each step, at the instants of syncs.
     """
 
     begin: float
@@ -40,7 +40,7 @@ class TimeGrid:
 
     @property
     def points(self) -> int:
-        """How many evaluations there are."""
+        """The number of evaluations."""
         return max(0, -int(-(self.end - self.begin) // self.step))
 
     def instant(self, number: int) -> float:
@@ -50,10 +50,10 @@ class TimeGrid:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What an answer is asked for: ``made`` names what ``make`` makes of it."""
+    """The use of an answer: ``made`` is the name of the result of ``make``."""
 
     name: str
-    """What it is called; empty for the whole answer."""
+    """Its name; empty for the complete answer."""
     made: str = ""
     make: Callable[[Matrix], Matrix] = lambda matrix: matrix
 
@@ -63,7 +63,7 @@ WHOLE = Use("")
 
 @dataclass(frozen=True, slots=True)
 class RangeNeed:
-    """One query over the instants of a grid from the number ``begin`` up to ``end``."""
+    """One query over the instants of a grid from the number ``begin`` to ``end``."""
 
     query: QueryKey
     grid: Grid
@@ -74,11 +74,11 @@ class RangeNeed:
 
 @dataclass
 class NeedCollector(ReplayData):
-    """Knows nothing, and notes what it is asked for."""
+    """Has no data, and notes what is requested."""
 
     queries: dict[QueryKey, None] = field(default_factory=dict)
     pods: dict[tuple[str, int], Target] = field(default_factory=dict)
-    """By key and number of a metric whose totals are asked for."""
+    """By key and number: a metric with requested totals."""
     ready: dict[str, Target] = field(default_factory=dict)
     requested: dict[str, Target] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class NeedCollector(ReplayData):
 
     @override
     def requests(self, target: Target) -> None:
-        """Only a utilization is a part of it."""
+        """# Only a utilization needs the requests."""
         if resources_of(target):
             self.requested[target.key] = target
 
@@ -122,13 +122,13 @@ def resources_of(target: Target) -> set[str]:
 def wanted_for(
     targets: Sequence[Target], flags: Flags, assumptions: Assumptions, begin: float
 ) -> NeedCollector:
-    """Return what a replay of these targets asks for."""
+    """Return what a replay of these targets requests."""
     wanted = NeedCollector()
     for target in targets:
         try:
             built(target, flags, wanted, assumptions, begin)
         except BuildError:
-            """The builder that has data reports it."""
+            """# The builder with data reports it."""
     return wanted
 
 
@@ -136,7 +136,7 @@ def wanted_for(
 
 
 def grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
-    """Return the grid of a replay, and from which number up to which its instants are."""
+    """Return the grid of a replay, and the numbers of its first and last instant."""
     step = round(time.step * 1000)
     grid = Grid(step, round(time.begin * 1000) % step)
     first = grid.first_from(time.begin)
@@ -144,7 +144,7 @@ def grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
 
 
 def pods_grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
-    """Return the same for what is asked of pods, which need not be known at each sync."""
+    """Return the same for queries about pods, which are not needed at each sync."""
     seconds = time.end - time.begin
     fine = (step for step in _PODS_STEPS if seconds / step <= _FEWEST_PODS_POINTS)
     grid = Grid(next(fine, _PODS_STEPS[-1]) * 1000, 0)
@@ -153,7 +153,7 @@ def pods_grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
 
 
 def needs_of(wanted: NeedCollector, targets: Sequence[Target], time: TimeGrid) -> list[RangeNeed]:
-    """Return all range queries; each is asked once, whatever uses it."""
+    """Return all range queries; each is sent once, whatever its uses."""
     grid, begin, end = grid_of(time)
     uses: dict[QueryKey, list[Use]] = {key: [WHOLE] for key in wanted.queries}
     for (key, number), target in wanted.pods.items():
@@ -167,7 +167,7 @@ def needs_of(wanted: NeedCollector, targets: Sequence[Target], time: TimeGrid) -
 
 
 def use_of_totals(key: str, number: int, target: Target, grid: Grid) -> Use:
-    """Return the use that the totals of a metric are made for."""
+    """Return the use of the totals of a metric."""
     metric, query = target.spec.metrics[number], target.queries[number]
     of = f"totals {target.namespace} {pods_of(target)} {metric_key(metric, query)}"
     return Use(f"{key} {number}", of, partial(totals_of, target, number, grid))
@@ -176,14 +176,14 @@ def use_of_totals(key: str, number: int, target: Target, grid: Grid) -> Use:
 # -- kube-state-metrics --------------------------------------------------------------------------
 
 REPLICAS, STARTED, REQUESTED = "replicas", "started", "requested"
-"""What answers of kube-state-metrics are used for: what the key of a use begins with."""
+"""The uses of answers of kube-state-metrics: the prefix of a use's key."""
 _COUNTED = {
     "Deployment": "kube_deployment_spec_replicas",
     "StatefulSet": "kube_statefulset_replicas",
     "ReplicaSet": "kube_replicaset_spec_replicas",
     "ReplicationController": "kube_replicationcontroller_spec_replicas",
 }
-"""The metric of a workload by its kind, which names its label."""
+"""The metric of a workload by its kind, which is the name of its label."""
 
 DisplayedQuery = Iterator[tuple[QueryKey, tuple[Use, ...]]]
 
@@ -205,7 +205,7 @@ def _counts(targets: Iterable[Target]) -> DisplayedQuery:
 
 
 def _started(targets: Iterable[Target]) -> DisplayedQuery:
-    """Ask how many seconds after their creation pods became ready."""
+    """Return the query for the seconds from creation until pods became ready."""
     for (server, namespace, _), several in _grouped(targets):
         of = f"{{{_pods_matchers(namespace, several)}}}"
         became, created = f"kube_pod_status_ready_time{of}", f"kube_pod_created{of}"
@@ -223,7 +223,7 @@ def _requested(targets: Iterable[Target]) -> DisplayedQuery:
 
 
 def _grouped(targets: Iterable[Target]) -> Iterator[tuple[tuple[str, str, str], list[Target]]]:
-    """Yield targets of one server, namespace and kind, not too many at once."""
+    """Yield targets of one server, namespace and kind, in groups of limited size."""
 
     def group(target: Target) -> tuple[str, str, str]:
         return target.queries[0].server, target.namespace, target.spec.scale_target_ref.kind
@@ -250,7 +250,7 @@ def _uses_of_pods(use: str, targets: Sequence[Target]) -> tuple[Use, ...]:
 
 
 def _labelled(label: str, pattern: str, matrix: Matrix) -> Matrix:
-    """Return the series with a label that fits."""
+    """Return the series with a label that matches."""
     fits = re.compile(pattern).fullmatch
     series = [samples for samples in matrix.series if fits(samples.labels.get(label, ""))]
     return replace(matrix, series=series)

@@ -24,7 +24,7 @@ from autoscaler.transport.redaction import Redactor
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Instants ``phase`` + n * ``step``, in milliseconds as Prometheus counts them."""
+    """Instants ``phase`` + n * ``step``, in milliseconds, Prometheus' unit."""
 
     step: int
     phase: int
@@ -40,7 +40,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class RangeRequest:
-    """The instants of a grid from the number ``begin`` up to ``end``, of one request."""
+    """The instants of a grid from the number ``begin`` to ``end``, of one request."""
 
     grid: Grid
     begin: int
@@ -48,7 +48,7 @@ class RangeRequest:
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """What is asked for, as the server's API has it."""
+        """The parameters of the server's API."""
         return {
             "start": f"{self.grid.instant(self.begin):.3f}",
             "end": f"{self.grid.instant(self.end - 1):.3f}",
@@ -81,7 +81,7 @@ class Matrix:
 def matrix_of(
     subject: str, document: dict[str, object], redactor: Redactor, asked: RangeRequest
 ) -> Matrix:
-    """Convert a whole answer; raises QueryError if it is not a matrix of floats of the range."""
+    """Convert a complete answer; raises QueryError if it is not a matrix of floats of the range."""
     kind, result = result_of(subject, document)
     if kind != "matrix":
         what = redactor.line(kind, LONGEST_TYPE) if isinstance(kind, str) else "an unknown type"
@@ -107,7 +107,7 @@ def _series_of(subject: str, element: Any, asked: RangeRequest) -> MatrixSeries:
 
 
 def _runs_of(subject: str, times: list[int], asked: RangeRequest) -> list[tuple[int, int]]:
-    """Return the runs of instants, which are in milliseconds; raises QueryError for other ones."""
+    """Return the runs of instants, which are in milliseconds; raises QueryError for others."""
     grid, numbers = asked.grid, list[int]()
     for time in times:
         number, rest = divmod(time - grid.phase, grid.step)
@@ -121,7 +121,7 @@ def _runs_of(subject: str, times: list[int], asked: RangeRequest) -> list[tuple[
 
 
 def runs_of(instants: list[int]) -> list[tuple[int, int]]:
-    """Return numbers in order as runs: pairs of the first one and how many there are."""
+    """Return ordered numbers as runs: pairs of the first number and the length."""
     runs: list[tuple[int, int]] = []
     for instant in instants:
         if runs and sum(runs[-1]) == instant:
@@ -137,13 +137,13 @@ def _wrong_time(subject: str, time: int, what: str) -> QueryError:
 
 
 def cut(matrix: Matrix, begin: int, end: int) -> Matrix:
-    """Return what a matrix has from the number ``begin`` up to ``end``."""
+    """Return the part of a matrix from the number ``begin`` to ``end``."""
     series = [cut_series(samples, begin, end) for samples in matrix.series]
     return replace(matrix, series=[samples for samples in series if samples.runs])
 
 
 def cut_series(series: MatrixSeries, begin: int, end: int) -> MatrixSeries:
-    """Return what a series has from the number ``begin`` up to ``end``."""
+    """Return the part of a series from the number ``begin`` to ``end``."""
     if series.runs and begin <= series.runs[0][0] and sum(series.runs[-1]) <= end:
         return series
     runs, values, at = [], array("d"), 0

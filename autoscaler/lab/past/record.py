@@ -1,8 +1,8 @@
-"""What a daemon has recorded, as the data of a replay.
+"""The record of a daemon as the data of a replay.
 
-The record has of each sync the count and, of each metric, the value as its target is and what it
-proposed.  An average is rounded there: of the totals that it may have come from, one is taken that
-leads to the proposal.
+The record has for each sync the count and, for each metric, the value in the unit of its target and
+the proposal. An average is rounded there: of the possible totals, one is taken that leads to the
+proposal.
 """
 
 import math
@@ -28,7 +28,7 @@ from autoscaler.persistence.record.reader import DirectoryRecord
 from autoscaler.persistence.record.rows import Change, Lapse, Sample
 
 _Cursor = Callable[[float], Sample | None]
-"""Returns the sample that holds at an instant, which never decreases."""
+"""Returns the sample in force at an instant, which never decreases."""
 _V = TypeVar("_V")
 _NO_VALUE = QueryFailure("the record has no value of it then")
 _ASK = "`autoscaler replay` asks Prometheus"
@@ -38,10 +38,10 @@ _MOST_ENTRIES = 50
 
 
 class RecordedData(ReplayData):
-    """Fits `ReplayData`, for targets as they were or with other settings.
+    """A `ReplayData` for targets as they were or with other settings.
 
-    The record has of each metric a value as its target was, so only what it had then can be
-    replayed.  Its methods raise RecordError.
+    The record has for each metric a value for its former target, so only metrics that it had then
+    can be replayed. Methods raise RecordError.
     """
 
     def __init__(self, record: DirectoryRecord, begin: float, end: float, flags: Flags) -> None:
@@ -51,16 +51,16 @@ class RecordedData(ReplayData):
         self._formers: dict[str, Target] = {}
         self._changes_of: tuple[str, list[Change]] = ("", [])
         self._pods_of: tuple[str, list[tuple[Pod, ...]]] = ("", [])
-        """What was read last, by its target: a target is built in one go, and asks for it often."""
+        """The last read data, by target: a target is built at once, and asks for it often."""
 
     @override
     def answers(self, query: QueryKey) -> Answers:
-        # The record has what metrics read, and no other queries.
+        # The record has the readings of metrics, and no other queries.
         raise BuildError(f"the record has no answers to {query.promql}; ask Prometheus for them")
 
     @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Return one series of all values together, of a metric that is not of each pod."""
+        """Return one series with all values together, for a metric that is not per pod."""
         target, number = self._as_it_was(target, number)
         metric, cursor = target.spec.metrics[number], self._cursor(target)
         labels = labels_of(metric, target.queries[number], target.namespace)
@@ -81,7 +81,7 @@ class RecordedData(ReplayData):
 
     @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Return the average of a metric of pods, and of how many of the pods it may have been."""
+        """Return the average of a metric of pods, and the possible numbers of pods."""
         target, number = self._as_it_was(target, number)
         metric, cursor, requested = target.spec.metrics[number], self._cursor(target), 1.0
         if metric.of_resource:
@@ -98,7 +98,7 @@ class RecordedData(ReplayData):
             value, proposal, count = found
             average = value / 1000
             if metric.target.average_utilization is not None:
-                # The percentage is cut off: the least usage that has it.
+                # The percentage is truncated: this is the least usage with it.
                 average = math.ceil(value * requested * 10) / 1000
             return Average(average, count, *_measured_pods(metric, value, proposal, count))
 
@@ -130,7 +130,7 @@ class RecordedData(ReplayData):
 
     @override
     def ran_after(self, target: Target) -> Answers | None:
-        """Return counts: what a sync wrote holds until the next one reads the count."""
+        """Return counts: the count that a sync wrote holds until the next one reads the count."""
         written = [change for change in self._changes(target) if change.marks & Mark.WRITTEN]
         return _counts(self._cursor(target), written)
 
@@ -143,7 +143,7 @@ class RecordedData(ReplayData):
 
     @override
     def instants(self, target: Target) -> Callable[[], Iterable[float]] | None:
-        """Return the syncs: one in which no number changed was one period after another.
+        """Return the syncs; one in which no number changed is assumed after each period.
 
         With another period it is synced once in each.
         """
@@ -152,7 +152,7 @@ class RecordedData(ReplayData):
 
     @override
     def notes(self, target: Target) -> Sequence[str]:
-        """Return by which pauses and other autoscalers the counts came that ran."""
+        """Return the pauses and other autoscalers that set the actual counts."""
         marks = Mark(0)
         for change in self._changes(target):
             marks |= change.marks
@@ -164,7 +164,7 @@ class RecordedData(ReplayData):
 
     @override
     def ready_seconds(self, target: Target) -> float | None:
-        """Return the median of the pods that decisions of the time saw start."""
+        """Return the median over the pods that decisions of the time saw start."""
         took: dict[str, float] = {}
         for pods in self._pods(target):
             for pod in pods:
@@ -174,7 +174,7 @@ class RecordedData(ReplayData):
                 }:
                     continue
                 seconds = (pod.ready_transition or 0.0) - (pod.start_time or 0.0)
-                # The Ready condition of a pod that is older may have changed for another reason.
+                # The Ready condition of an older pod may have changed for another reason.
                 if (pod.start_time or 0.0) >= self._begin and seconds >= 0.0:
                     took[pod.name] = seconds
         return median(took.values()) if took else None
@@ -188,14 +188,14 @@ class RecordedData(ReplayData):
         return None
 
     def former(self, target: Target) -> Target:
-        """Return a target as it was configured at the begin, by which its values are read."""
+        """Return a target as configured at the begin, by which its values are read."""
         key = target.key
         if key not in self._formers:
             self._formers[key] = self._former(target)
         return self._formers[key]
 
     def _as_it_was(self, target: Target, number: int) -> tuple[Target, int]:
-        """Return a target as it was, and the number that a metric had.  Raises BuildError."""
+        """Return a target as it was, and the former number of a metric. Raises BuildError."""
         was, metric = self.former(target), target.spec.metrics[number]
         asked = target.queries[number]
         for known, (other, query) in enumerate(zip(was.spec.metrics, was.queries, strict=True)):
@@ -226,7 +226,7 @@ class RecordedData(ReplayData):
         return _held_at(samples, self._lapses(target))
 
     def _stamps(self, target: Target) -> Iterator[float]:
-        """Yield the instants of the syncs; one that has no sample is a period after another."""
+        """Yield the instants of the syncs; one without a sample is a period after another."""
         period, lapses = target.sync_period, self._lapses(target)
         last = None
         for sample in self._record.samples(target.key, self._begin, self._end):
@@ -275,7 +275,7 @@ class RecordedData(ReplayData):
 def _between(
     last: float | None, until: float, period: float, lapses: Sequence[Lapse]
 ) -> Iterator[float]:
-    """Yield the syncs after one, a period after each other, that have no sample of their own."""
+    """Yield the syncs after another, one per period, that have no sample of their own."""
     number = 1
     while last is not None and (at := last + number * period) < until - period / 2:
         if not any(lapse.begin <= at < lapse.end for lapse in lapses):
@@ -284,7 +284,7 @@ def _between(
 
 
 def _held_at(samples: Iterator[Sample], lapses: Sequence[Lapse]) -> _Cursor:
-    """Return the sample that holds at an instant; none after a lapse until the next one."""
+    """Return the sample in force at an instant; None after a lapse until the next one."""
     held: Sample | None = None
     following = next(samples, None)
 
@@ -300,7 +300,7 @@ def _held_at(samples: Iterator[Sample], lapses: Sequence[Lapse]) -> _Cursor:
 
 
 def _counts(cursor: _Cursor, written: Sequence[Change] = ()) -> Answers:
-    """Return the count of each sync, or what it has ``written``, as answers of one series."""
+    """Return the count of each sync, or the count that it has ``written``, as one series."""
     last_written = _in_force(written, lambda change: change)
 
     def answer(instant: float) -> Answer:
@@ -314,7 +314,7 @@ def _counts(cursor: _Cursor, written: Sequence[Change] = ()) -> Answers:
 
 
 def _metric_numbers(sample: Sample, number: int) -> tuple[int, int | None, int] | None:
-    """Return the value, the proposal and the count; None where the metric had no value."""
+    """Return value, proposal and count; None where the metric had no value."""
     place = 2 + 2 * number
     if len(sample.numbers) <= place + 1:
         return None
@@ -343,7 +343,7 @@ def _total(
 def _measured_pods(
     metric: MetricSpec, value: int, proposal: int | None, count: int
 ) -> tuple[int, int]:
-    """Return of how many pods an average is at least and at most, by what it led to.
+    """Return the least and the greatest number of pods of an average, from its proposal.
 
     A proposal of another count is the total over the target, rounded up (semantics 2.2).
     """
@@ -360,7 +360,7 @@ def _measured_pods(
 def _in_force(
     changes: Sequence[Change], what: Callable[[Change], _V]
 ) -> Callable[[float], _V | None]:
-    """Return what the last change says as of an instant; None before the first."""
+    """Return a value of the last change as of an instant; None before the first."""
     place = 0
 
     def value(instant: float) -> _V | None:
@@ -373,7 +373,7 @@ def _in_force(
 
 
 def _as_answers(value: Callable[[float], float | None]) -> Answers:
-    """Return a value over time as answers of one series; no series for None."""
+    """Return a value over time as answers with one series; no series for None."""
 
     def answer(instant: float) -> Answer:
         found = value(instant)

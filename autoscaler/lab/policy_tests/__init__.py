@@ -1,1 +1,1 @@
-"""Unit tests of scaling policies: a file of them, how one runs, and what it is checked for."""
+"""Unit tests of scaling policies: their files, how a test runs, and its expectations."""

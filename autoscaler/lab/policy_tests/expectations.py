@@ -1,4 +1,4 @@
-"""What of a test's expectations does not hold, in the words of its file."""
+"""Which expectations of a test are unmet, in the words of its file."""
 
 import operator
 from collections import deque
@@ -38,18 +38,18 @@ class UnmetExpectation:
 
     @property
     def time(self) -> float:
-        """When that is, in seconds from the begin."""
+        """Its time, in seconds from the begin."""
         return self.run.counts[self.index].time
 
     @property
     def sentence(self) -> str:
-        """What was expected, and what was got."""
+        """The expected and the actual value."""
         at, key = durations.format_seconds(self.time), self.run.target.key
         return f"at {at} {key}: {self.what}: expected {self.expected}, got {self.got}"
 
 
 def unmet(run: PolicyTestRun) -> list[UnmetExpectation]:
-    """Return what does not hold of one run, in the order of the file."""
+    """Return the unmet expectations of one run, in the order of the file."""
     place: Location = ("tests", run.test.number)
     found: list[UnmetExpectation] = []
     for index, expected in enumerate(run.test.model.expect):
@@ -68,7 +68,7 @@ def unmet(run: PolicyTestRun) -> list[UnmetExpectation]:
 
 
 class _Fact(NamedTuple):
-    """One thing that is expected; ``got`` returns what is so, and whether that is right."""
+    """An expected fact; ``got`` returns the actual value, and whether it is right."""
 
     key: str
     expected: object
@@ -76,7 +76,7 @@ class _Fact(NamedTuple):
 
 
 def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[UnmetExpectation]:
-    """Yield of each thing that is expected the first count at which it does not hold."""
+    """Yield for each expectation the first count at which it is unmet."""
     if expected.at is not None:
         indices = [run.index_at(expected.at)]
     else:
@@ -99,7 +99,7 @@ def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[Unme
 
 
 def _facts(expected: Expectation) -> Iterator[_Fact]:
-    """Yield what is expected of a count and of its sync."""
+    """Yield the expectations about a count and its sync."""
     for key, got in _NUMBERS.items():
         if (value := getattr(expected, key)) is not None:
             yield _equal(key, value, got)
@@ -161,7 +161,7 @@ def _missing_event(
     told: dict[str, None] = {}
     for index in indices:
         step = run.counts[index].step
-        # The last sync's events stand for it alone, and not for the time after it.
+        # The last sync's events count for that sync only, not for the time after it.
         if step is not None and _is_its_own(run, index):
             told |= dict.fromkeys(reporter.reason for reporter in step.decision.events)
     if event not in told:
@@ -173,13 +173,13 @@ def _is_its_own(run: TargetRun, index: int) -> bool:
 
 
 def proposal_of(step: Step) -> int | None:
-    """Return what the metrics ask for; None where they are not asked, or have failed."""
+    """Return the replicas that the metrics ask for; None if they do not count, or have failed."""
     combination = step.decision.combination
     return None if combination is None else combination.after
 
 
 def desired_of(step: Step) -> int | None:
-    """Return what is decided; None without a scale."""
+    """Return the desired replicas; None without a scale."""
     return None if step.decision.current is None else step.decision.desired
 
 
@@ -202,11 +202,11 @@ _NUMBERS: Mapping[str, Callable[[TargetRun, int], object]] = {
     "desired": partial(_value_at, desired_of),
     "state": partial(_value_at, _state),
 }
-"""What is compared as it is."""
+"""What is compared directly."""
 
 
 def limits_of(step: Step) -> tuple[str, ...]:
-    """Return the reasons for which the count is not what the metrics ask for; else nothing."""
+    """Return why the count is not what the metrics ask for; else nothing."""
     decision = step.decision
     return tuple(dict.fromkeys(_limits(decision))) or ("nothing",)
 
@@ -214,7 +214,7 @@ def limits_of(step: Step) -> tuple[str, ...]:
 def _limits(decision: Decision) -> Iterator[str]:
     if decision.held_until is not None:
         yield REPLICAS_CONTESTED
-    if decision.zone is not Zone.UNKNOWN:  # where conditions are from the previous sync
+    if decision.zone is not Zone.UNKNOWN:  # Conditions there are from the previous sync.
         yield from (
             condition.reason for condition in decision.conditions if condition.reason in OWN_REASONS
         )
@@ -231,7 +231,7 @@ def _limits(decision: Decision) -> Iterator[str]:
 
 
 def _broken(never: ForbiddenValues, run: TargetRun, at: Location) -> Iterator[UnmetExpectation]:
-    """Yield of each rule the first count that breaks it."""
+    """Yield for each rule the first count that violates it."""
     low, high, most = never.below, never.above, never.changes_per_10m
     for index, count in enumerate(run.counts):
         if low is not None and count.replicas < low:

@@ -22,7 +22,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True)
 class PolicyTestResult:
-    """The result of one test: its failure as text, if it failed; ``assumed`` in sentences."""
+    """The result of one test: the text of a failure, or empty; ``assumed`` are sentences."""
 
     name: str
     seconds: float
@@ -42,7 +42,7 @@ class FileResult:
 
     @property
     def failed(self) -> list[PolicyTestResult]:
-        """Those that failed."""
+        """The failed tests."""
         return [result for result in self.results if result.summary]
 
 
@@ -134,7 +134,7 @@ def _explained(
     step = expectation.run.counts[expectation.index].step
     if step is None:
         return ["  the daemon had not decided anything by then"]
-    # The series are in the file of tests: Prometheus need not have them.
+    # The series are in the file of tests, so Prometheus need not have them.
     text = explain(step.result, sources.get(expectation.run.target.key, ()), file=None)
     return [f"  {line}" for line in text.split("\n")]
 

@@ -27,11 +27,11 @@ MOST_SAMPLES_OF_PODS = 1_000_000
 
 
 class TooLargeTestError(Exception):
-    """A test reads more than is kept; the text is a sentence."""
+    """A test reads more samples than are kept; the text is a sentence."""
 
 
 class ReadyPods(NamedTuple):
-    """How many pods are ready from a time on."""
+    """The number of ready pods from a time on."""
 
     time: float
     ready: int
@@ -47,30 +47,30 @@ class ReplicasAfterSync(NamedTuple):
 
 @dataclass
 class TargetRun:
-    """What became of one target."""
+    """The outcome of one target."""
 
     target: Target
     begin: float
     counts: list[ReplicasAfterSync] = field(default_factory=list)
-    """One for each instant at which it was due, also where the daemon did not run."""
+    """One for each instant at which it was due, even if the daemon did not run."""
     ready: list[ReadyPods] = field(default_factory=list)
 
     def index_at(self, time: float) -> int:
-        """Return the index of the count that is in force at a time; 0 before the first."""
+        """Return the index of the count in force at a time; 0 before the first."""
         return max(0, bisect_right(self.counts, time, key=lambda count: count.time) - 1)
 
     def within(self, begin: float, end: float) -> Iterator[int]:
-        """Yield the indices of the counts of a time, the one in force at its begin among them."""
+        """Yield the indices of the counts of a time, including the one in force at its begin."""
         yield from range(self.index_at(begin), self.index_at(end) + 1)
 
     def ready_at(self, time: float) -> int:
-        """Return how many pods are ready at a time."""
+        """Return the number of ready pods at a time."""
         index = bisect_right(self.ready, time, key=lambda number: number.time) - 1
         return self.ready[max(index, 0)].ready
 
 
 class PolicyTestWorld(World, Watcher):
-    """A world that keeps all that becomes of its targets; it watches itself.
+    """A world that records the outcome of its targets; it is its own watcher.
 
     Targets that are ``away`` are not synced, since their daemon does not run.
     """
@@ -87,7 +87,7 @@ class PolicyTestWorld(World, Watcher):
         """The histories of the standby."""
 
     def stand_by(self) -> None:
-        """Let another instance stand by: it decides the same, and writes nothing."""
+        """Start a standby instance: it makes the same decisions, and writes nothing."""
         for target in self.targets:
             self._others[target.key] = SimulatedTarget(
                 target.rules,
@@ -113,7 +113,7 @@ class PolicyTestWorld(World, Watcher):
             restart(target, now)
 
     def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
-        """Sync those targets whose daemon runs, and keep their counts."""
+        """Sync the targets whose daemon runs, and record their counts."""
         runs = [target.key not in self.away for target in targets]
         here = [target for target, is_here in zip(targets, runs, strict=True) if is_here]
         ends = [end for end, is_here in zip(until, runs, strict=True) if is_here]
@@ -127,14 +127,14 @@ class PolicyTestWorld(World, Watcher):
 
     @override
     def synced(self, target: SimulatedTarget, step: Step) -> None:
-        """Keep the step and the count of a sync."""
+        """Record the step and the count of a sync."""
         self._count(target, self.now, step)
         target.sole_writer = True
         self._follow(target, self.now)
 
     @override
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        """Keep the number of ready pods where it changes."""
+        """Record the number of ready pods when it changes."""
         known = self.runs[target.key].ready
         if not known or known[-1].ready != ready:
             known.append(ReadyPods(self._time(begin), ready))
@@ -169,7 +169,7 @@ class PolicyTestWorld(World, Watcher):
 
 
 def restart(target: SimulatedTarget, _now: float) -> None:
-    """Restart the process of a target: it keeps everything but the state of its own reads."""
+    """Restart the process of a target: it loses only the state of its own reads."""
     target.last_read = None
 
 
@@ -177,14 +177,14 @@ def restart(target: SimulatedTarget, _now: float) -> None:
 
 
 class TimedEvent(NamedTuple):
-    """Something that happens at a time, in seconds from the begin; it takes the instant."""
+    """An event at a time, in seconds from the begin; its function receives the instant."""
 
     time: float
     happen: Callable[[float], object]
 
 
 def happenings(test: ReadyTest, world: PolicyTestWorld) -> Iterator[TimedEvent]:
-    """Yield what an event does, and what takes it back when its time is over."""
+    """Yield the effect of an event, and its reversal at the end of its time."""
     for event in test.model.events:
         for target in world.targets:
             if not is_called(target.rules.target, event.target):
@@ -266,12 +266,12 @@ def _fault(event: WorldEvent, test: ReadyTest) -> Fault:
 
 _FIRST_REPLICAS = 1
 _A_MOMENT = 0.001
-"""The last sync is at the end itself."""
+"""The last sync is exactly at the end."""
 
 
 @dataclass
 class PolicyTestRun:
-    """What became of all targets of a test, and what was assumed, in sentences."""
+    """The outcome of all targets of a test, and its assumptions as sentences."""
 
     test: ReadyTest
     targets: dict[str, TargetRun]
@@ -349,7 +349,7 @@ def _replicas(test: PolicyTest, target: Target) -> int:
 
 
 def _as_stated(test: ReadyTest, data: StatedData) -> Iterator[LoadAssumption]:
-    """Report that series of single pods are read as they are, unless stated otherwise."""
+    """Report that series of single pods do not change with the count, unless stated otherwise."""
     for target in test.targets:
         for number, metric in enumerate(target.spec.metrics):
             if data.is_by_pod(target, number):

@@ -1,6 +1,6 @@
-"""The file of `autoscaler test`: what happens to targets, and what is expected of them.
+"""The file of `autoscaler test`: the events of targets, and the expectations.
 
-Every time in a test counts from its begin.
+All times in a test count from its begin.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ StateName = Literal[
     "idle",
     "ok",
 ]
-"""What `status` calls the state of a target; none of a test is in shadow."""
+"""The states in `status`; no target of a test is in shadow."""
 BEGIN = "2026-01-05T00:00:00Z"
 """A Monday."""
 
@@ -94,41 +94,41 @@ Begin = Annotated[
 
 
 class Start(Model):
-    """How a test begins."""
+    """The start of a test."""
 
     at: Begin = Field(default=_instant(BEGIN), json_schema_extra={"default": BEGIN})
-    """The instant of the begin, which matters to schedules."""
+    """The instant of the begin, which matters for schedules."""
     replicas: Count | None = None
     """The count of each target. Default: minReplicas, at least 1."""
     ready_after: Duration | None = None
-    """From a pod's creation until it is ready. Default: 30s."""
+    """The time from a pod's creation until it is ready. Default: 30s."""
     requests: dict[Text, TargetQuantity] | None = None
-    """What each pod requests of each resource. Default: 1 core and 1Gi."""
+    """The requests of each pod by resource. Default: 1 core and 1Gi."""
 
 
 class WorldEvent(Model):
-    """Something that happens, at the first sync at or after its time."""
+    """An event, at the first sync at or after its time."""
 
     at: Duration
-    """When, from the begin on."""
+    """The time, from the begin on."""
     target: OrDefault[Pattern] = "*"
-    """To which targets of the test: a name or a pattern."""
+    """The targets of the test: a name or a pattern."""
     for_: LongerThanZero | None = Field(default=None, alias="for")
-    """How long it lasts. Default: until the end."""
+    """Its duration. Default: until the end."""
     set_replicas: Count | None = None
-    """Somebody sets the count."""
+    """Another client sets the count."""
     by: OrDefault[Text] = "kubectl-scale"
-    """The field manager that does."""
+    """The field manager of that client."""
     annotations: dict[Text, Text | None] | None = None
     """Annotations of the workload that are set, such as autoscaler/paused; null removes one."""
     restart: OrDefault[bool] = False
-    """The daemon starts again, with its state."""
+    """The daemon restarts, with its state."""
     lose_state: OrDefault[bool] = False
-    """The daemon starts again, and its state is lost."""
+    """The daemon restarts, and its state is lost."""
     takeover: OrDefault[bool] = False
     """A standby takes over."""
     down: OrDefault[bool] = False
-    """The daemon does not run; goes with `for`."""
+    """The daemon does not run; requires `for`."""
     query: Text | None = None
     """The query whose answer fails or is partial, as in `series`. Default: all queries."""
     query_fails: Text | None = None
@@ -142,34 +142,34 @@ class WorldEvent(Model):
     controlled_by: Text | None = None
     """Another autoscaler that controls the target, such as HorizontalPodAutoscaler/worker."""
     ready_after: Duration | None = None
-    """New pods take so long to become ready."""
+    """The time in which new pods become ready."""
 
 
 class Expectation(Model):
-    """What holds at an instant, after the sync at or before it, or at all syncs of a time."""
+    """An expectation at an instant, after the sync at or before it, or at all syncs of a time."""
 
     at: Duration | None = None
     """The instant."""
     from_: Duration | None = Field(default=None, alias="from")
-    """The begin of the time, included."""
+    """The begin of the time, inclusive."""
     to: Duration | None = None
-    """The end of the time, included."""
+    """The end of the time, inclusive."""
     target: OrDefault[Pattern] = "*"
     """The targets of the test: a name or a pattern."""
     replicas: Count | None = None
     """The count."""
     ready: Count | None = None
-    """How many pods are ready."""
+    """The number of ready pods."""
     proposal: Count | None = None
-    """What the metrics ask for, before stabilization, policies and bounds."""
+    """The replicas that the metrics ask for, before stabilization, policies and bounds."""
     desired: Count | None = None
-    """What is decided."""
+    """The desired replicas."""
     above: Count | None = None
     """The count is above this."""
     below: Count | None = None
     """The count is below this."""
     no_change: OrDefault[bool] = False
-    """The count does not change; goes with `from` and `to`."""
+    """The count does not change; requires `from` and `to`."""
     reason: Text | None = None
     """A part of the sentence that explains it, or of the HPA's reason."""
     limited_by: LimitReason | None = None
@@ -177,37 +177,37 @@ class Expectation(Model):
     state: StateName | None = None
     """The state that `status` shows."""
     event: Text | None = None
-    """The reason of a Kubernetes Event of the sync; of a time, of one of its syncs."""
+    """The reason of a Kubernetes Event of the sync, or of one of the syncs in a time."""
     conditions: dict[Text, Text] | None = None
-    """By type the status or the reason of a condition."""
+    """By type: the status or the reason of a condition."""
 
 
 class ForbiddenValues(Model):
-    """What never happens in a test."""
+    """Values that must never occur in a test."""
 
     below: Count | None = None
-    """The count is less than this."""
+    """The count is below this."""
     above: Count | None = None
-    """The count is more than this."""
+    """The count is above this."""
     changes_per_10m: PositiveCount | None = Field(default=None, alias="changesPer10m")
     """More of our changes than this within 10 minutes."""
 
 
 class PolicyTest(Model):
-    """One test: targets, what their queries return, what happens, and what is expected."""
+    """One test: targets, the results of their queries, events, and expectations."""
 
     name: Text
-    """What it shows."""
+    """The fact that it shows."""
     target: Pattern | None = None
     """NAMESPACE/NAME, NAMESPACE/KIND/NAME, or a pattern for several. Default: the only one."""
     start: OrDefault[Start] = Field(default_factory=Start)
-    """How it begins."""
+    """The start."""
     workloads: Items[WorkloadAssumption] = ()
-    """How the pods of single targets are, before what `start` says of all."""
+    """The pods of single targets, with precedence over `start`."""
     interval: LongerThanZero | None = None
-    """The time from one sample to the next. Default: the file's."""
+    """The time between two samples. Default: the file's."""
     duration: LongerThanZero | None = None
-    """How long it runs. Default: as long as its series, events and expectations."""
+    """The duration. Default: the longest of its series, events and expectations."""
     series: OrDefault[dict[Text, SeriesText]] = Field(default_factory=dict)
     """Samples in promtool's notation by query: its name, its PromQL, or the metric, each with
     labels in braces if there are several."""
@@ -216,7 +216,7 @@ class PolicyTest(Model):
     events: Items[WorldEvent] = ()
     """Events."""
     expect: Items[Expectation] = ()
-    """What holds, and when."""
+    """The expectations."""
     never: ForbiddenValues | None = None
     """Values that must not occur, in addition to the file's."""
 
@@ -225,11 +225,11 @@ class PolicyTests(Model):
     """The part of a file of tests that is not a configuration."""
 
     config: FilePath | None = None
-    """The configuration that is tested. Default: the keys of one stand in this file."""
+    """The tested configuration. Default: its keys are in this file."""
     interval: LongerThanZero | None = None
-    """The time from one sample to the next. Default: the sync period."""
+    """The time between two samples. Default: the sync period."""
     never: ForbiddenValues | None = None
-    """What never happens in any test."""
+    """Values that must not occur in any test."""
     tests: Annotated[Items[PolicyTest], Field(min_length=1)]
     """The tests."""
 
@@ -238,10 +238,10 @@ class PolicyTestsFile(PolicyTests, MainFile):
     """The policy tests of autoscaler, with the configuration that is tested, or its name."""
 
     prometheus: PrometheusServers | None = None  # type: ignore[assignment] # nobody is asked
-    """Where the metrics come from; a test needs none."""
+    """The Prometheus servers, which tests do not need."""
 
     has_rules: ClassVar[bool] = False
-    """No rule between fields is in the schema: the configuration may be another file."""
+    """No rule between fields is in the schema, since the configuration may be another file."""
 
 
 TESTS = SchemaFile("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")
@@ -251,11 +251,11 @@ TESTS = SchemaFile("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests
 
 
 Reader: TypeAlias = tuple[str, int] | QueryKey
-"""Who reads a series: a metric, by the key of its target and its number, or another query."""
+"""The reader of a series: a metric, by the key of its target and its number, or another query."""
 
 
 class NamedSeries(NamedTuple):
-    """A series of a test: its name there, who reads it, its labels if it states any."""
+    """A series of a test: its name there, its readers, its labels if stated."""
 
     name: str
     readers: tuple[Reader, ...]
@@ -264,7 +264,7 @@ class NamedSeries(NamedTuple):
 
 
 class SeriesNames:
-    """The names that series of some targets may have, and who reads them."""
+    """The valid names of series for some targets, and their readers."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class SeriesNames:
         self._readers: dict[str, dict[Reader, None]] = {}
         arrivals = [load for load in loads if load.arrivals is not None]
         self.metrics: dict[Reader, str] = {}
-        """Those that need a series, and their names."""
+        """The readers that need a series, and their names."""
         for target in targets:
             for number, (metric, query) in enumerate(
                 zip(target.spec.metrics, target.queries, strict=True)
@@ -307,7 +307,7 @@ class SeriesNames:
             yield HOLD_QUERY, target.hold.query.key
 
     def series(self, name: str, items: tuple[Item, ...] = ()) -> NamedSeries:
-        """Return the series of a name.  Raises ValueError with the sentence."""
+        """Return the series with a name. Raises ValueError with the sentence."""
         labels = None
         readers = self._readers.get(name)
         if readers is None and name.endswith("}"):
@@ -336,7 +336,7 @@ def _labels(text: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class ReadyTest:
-    """A test that can run; ``number`` is its place in the file, from 0."""
+    """A test that can run; ``number`` is its index in the file, from 0."""
 
     number: int
     model: PolicyTest
@@ -349,4 +349,4 @@ class ReadyTest:
     never: tuple[tuple[str, ForbiddenValues], ...]
     """Values that must not occur, and their place in the file."""
     faulty: Mapping[str, frozenset[Reader]]
-    """Who reads the query that an event names."""
+    """The readers of the query that an event names."""
