@@ -26,7 +26,7 @@ def texts(pattern: str, length: int) -> Iterator[str]:
     samples = {_sample(tree, chance) for _ in range(12)}
     starts = sorted({sample[:end] for sample in samples for end in range(len(sample) + 1)}, key=len)
     alphabet = sorted(set("".join(samples)) | set(_characters(tree)))
-    alphabet += [f"\\{item}" for item in "\"'" if item in alphabet]
+    alphabet += [f"\\{quote}" for quote in "\"'" if quote in alphabet]
     pumps = [
         *_some(alphabet, chance, _MOST_PUMPS * 2 // 3),
         *_some(starts[1:], chance, _MOST_PUMPS),
@@ -90,8 +90,8 @@ def _characters(tree: Any) -> Iterator[str]:
         elif kind is op.IN:
             yield from _of_a_class(value)
         elif kind is op.BRANCH:
-            for text in value[1]:
-                yield from _characters(text)
+            for branch in value[1]:
+                yield from _characters(branch)
         elif kind is op.SUBPATTERN:
             yield from _characters(value[3])
         elif kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}:

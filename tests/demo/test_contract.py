@@ -17,9 +17,10 @@ from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.events import EventOutcome, Events, InvolvedObject, Occurrences
 from tests.narrowing import instance
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually, soon
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.manifests import WEB
+from tests.worlds.controlplane.api import Json
 
 
 @pytest.fixture

@@ -163,4 +163,4 @@ def test_targets_come_in_the_order_of_their_first_sync() -> None:
 
 
 def _names(outcomes: Iterable[TargetOutcome]) -> list[str]:
-    return [item.key.rpartition("/")[2] for item in outcomes]
+    return [outcome.key.rpartition("/")[2] for outcome in outcomes]

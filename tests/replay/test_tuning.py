@@ -72,8 +72,8 @@ def test_a_bound_chooses_the_cheapest_that_keeps_it() -> None:
 def test_candidates_outside_the_front_are_dominated(candidates: list[Candidate]) -> None:
     front = on_front(candidates, Preference(), ALL)
     assert on_front(front, Preference(), ALL) == front
-    for text in candidates:
-        own = Preference().objectives(text.days[0])
+    for candidate in candidates:
+        own = Preference().objectives(candidate.days[0])
         others = [Preference().objectives(other.days[0]) for other in front]
         assert (own in others) != any(dominates(other, own) for other in others)
 

@@ -73,10 +73,10 @@ class LineProcess:
         self._output.close()
 
     def _read(self) -> None:
-        for text in self._output:
+        for line in self._output:
             # A process that is killed may leave half a line.
-            if text.endswith("\n"):
-                self.lines.append(json.loads(text))
+            if line.endswith("\n"):
+                self.lines.append(json.loads(line))
 
 
 class DaemonProcess(LineProcess):

@@ -122,15 +122,15 @@ class MemoryRecord(DirectoryRecord):
         return own[index - 1] if index else None
 
     def change_after(self, change: Change) -> Change | None:
-        later = (element for element in self._changes_of([change.target]) if element.id > change.id)
-        return next(later, None)
+        own = self._changes_of([change.target])
+        return next((later for later in own if later.id > change.id), None)
 
     def last_count_change(self, target: str, until: float) -> Change | None:
         counts = Mark.WRITTEN | Mark.FOREIGN
         own = [
-            element
-            for element in self._changes_of([target])
-            if element.time <= until and element.marks & counts
+            change
+            for change in self._changes_of([target])
+            if change.time <= until and change.marks & counts
         ]
         return own[-1] if own else None
 
@@ -144,9 +144,9 @@ class MemoryRecord(DirectoryRecord):
         before: int | None = None,
     ) -> Sequence[Change]:
         within = [
-            element
-            for element in self._changes_of(targets)
-            if begin <= element.time < end and (before is None or element.id < before)
+            change
+            for change in self._changes_of(targets)
+            if begin <= change.time < end and (before is None or change.id < before)
         ]
         return within[::-1][:limit]
 
@@ -167,11 +167,11 @@ class MemoryRecord(DirectoryRecord):
         own: Iterable[Lapse] = self._lapses.get(target or "", ())
         if target is None:
             own = sorted({lapse for lapses in self._lapses.values() for lapse in lapses})
-        return [text for text in own if text.begin < end and begin < text.end]
+        return [lapse for lapse in own if lapse.begin < end and begin < lapse.end]
 
     def _lapsed(self, target: str, after: float, until: float = math.inf) -> bool:
         """Return whether a lapse began after an instant, and until another one."""
-        return any(after < element.begin <= until for element in self._lapses.get(target, ()))
+        return any(after < lapse.begin <= until for lapse in self._lapses.get(target, ()))
 
     def _changes_of(self, targets: Collection[str] | None) -> list[Change]:
         return [change for change in self._changes if targets is None or change.target in targets]

@@ -55,8 +55,8 @@ class World:
 
     def all_replicas(self) -> dict[str, int]:
         """Return how many are asked for of each."""
-        found = self.api.get(workloads.collection("Deployment", self.namespace))["items"]
-        return {text["metadata"]["name"]: text["spec"]["replicas"] for text in found}
+        deployments = self.api.get(workloads.collection("Deployment", self.namespace))["items"]
+        return {item["metadata"]["name"]: item["spec"]["replicas"] for item in deployments}
 
     def changes(self, name: str) -> int:
         """Return how often the spec was changed."""

@@ -151,7 +151,7 @@ def watched(pods: Iterable[JsonObject]) -> PodCache:
 
 def names(cache: PodCache) -> list[str] | None:
     found = cache.pods("shop", "app=web")
-    return None if found is None else [each.name for each in found]
+    return None if found is None else [pod.name for pod in found]
 
 
 def test_a_list_has_no_finished_pods(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_list_has_no_finished_pods(tmp_path: Path) -> None:
     ):
         found = list_pods(api, "shop", "app=web", clock.monotonic() + 20)
     assert isinstance(found, tuple), found
-    assert sorted(each.name for each in found) == NAMES
+    assert sorted(pod.name for pod in found) == NAMES
 
 
 def test_a_watch_has_no_finished_pods() -> None:
@@ -219,7 +219,7 @@ def test_the_index_finds_what_trying_each_selector_finds(
     for labels in pods:
         found = index.matching(labels)
         assert len(found) == len(set(found))
-        assert set(found) == {text for text in selectors if parse(text).matches(labels)}
+        assert set(found) == {selector for selector in selectors if parse(selector).matches(labels)}
 
 
 def test_a_pod_is_tried_against_few_selectors() -> None:

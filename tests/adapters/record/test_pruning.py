@@ -25,7 +25,7 @@ def test_old_changes_are_pruned_but_not_the_last_one(tmp_path: Path) -> None:
             writer.put(decided(replicas=3 + number, seconds=900.0 * number))
             writer.put(plain(900.0 * number, number, "shop/Deployment/api"))
         writer.put(decided(target="shop/Deployment/old"))
-        names = [f"shop/Deployment/{item}" for item in ("api", "old", "web")]
+        names = [f"shop/Deployment/{name}" for name in ("api", "old", "web")]
         until(lambda: record.targets() == names)
         time.now = BASE + 36_000
         until(lambda: len(record.changes([WEB], 0, 2e12, limit=99)) < 12)
@@ -149,10 +149,8 @@ def test_samples_become_steps_of_a_minute(tmp_path: Path) -> None:
         until(lambda: len(values(record, 0, 4 * HOUR)) < 300)
     after = list(record.samples(WEB, BASE, BASE + 4 * HOUR))
     assert after == [minute(before, BASE + 60 * number) for number in range(240)]
-    lapse = record.lapses(WEB, BASE, BASE + DAY - HOUR)
-    assert [(stretch.begin - BASE, stretch.end - BASE) for stretch in lapse] == [
-        (15 * 959, DAY - HOUR)
-    ]
+    lapses = record.lapses(WEB, BASE, BASE + DAY - HOUR)
+    assert [(lapse.begin - BASE, lapse.end - BASE) for lapse in lapses] == [(15 * 959, DAY - HOUR)]
     assert values(record, 5 * HOUR, 6 * HOUR) == []
 
 

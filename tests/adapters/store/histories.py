@@ -59,7 +59,7 @@ def nth(number: int, *, pending: bool = False) -> History:
     time = T0 + 15.1 * number
     latest = [number - (number - 1 - slot) % SLOTS for slot in range(min(number, SLOTS))]
     return History(
-        tuple(Recommendation(item, T0 + 15.1 * item, first=item == 1) for item in latest),
+        tuple(Recommendation(sync, T0 + 15.1 * sync, first=sync == 1) for sync in latest),
         (ScaleEvent(1, T0, outdated=True), ScaleEvent(number, time)),
         (ScaleEvent(number, time, outdated=number % 2 == 0),),
         (Condition("AbleToScale", ConditionStatus.TRUE, "Ready", f"after {number}", T0),),

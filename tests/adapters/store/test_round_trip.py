@@ -91,7 +91,7 @@ def assert_leads(old: History, new: History) -> None:
 
 
 @settings(max_examples=150)
-@given(histories, histories, st.sampled_from([text.name for text in fields(History)]))
+@given(histories, histories, st.sampled_from([field.name for field in fields(History)]))
 def test_a_field_that_alone_differs_is_written(old: History, other: History, name: str) -> None:
     assert_leads(old, replace(old, **{name: getattr(other, name)}))
 

@@ -25,11 +25,12 @@ from tests.adapters.watches.targets import (
 )
 from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
+from tests.worlds.cluster.cluster import ClusterUnderTest, Noting, eventually
 from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
 from tests.worlds.cluster.roles import AUTOSCALERS, WATCH, await_granted, grant
 from tests.worlds.cluster.scripted import Answer, failure
 from tests.worlds.cluster.watch_script import Script, event, gone, listed
+from tests.worlds.controlplane.api import Json
 
 HPAS = "HorizontalPodAutoscaler.autoscaling"
 KEDA_MADE = 'HorizontalPodAutoscaler "keda-hpa-web" of ScaledObject "web"'

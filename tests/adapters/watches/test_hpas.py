@@ -28,8 +28,8 @@ from autoscaler.core.spec import (
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, hpa_of
 from tests.adapters.watches.targets import WEB, deployment_ref
 from tests.narrowing import known
-from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.others import autoscaler
+from tests.worlds.controlplane.api import Json
 
 ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}
 INACTIVE = {"type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric"}

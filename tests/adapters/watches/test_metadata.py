@@ -20,14 +20,14 @@ from tests.adapters.watches.targets import (
 )
 from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually, soon
+from tests.worlds.cluster.cluster import ClusterUnderTest, Noting, eventually, soon
 from tests.worlds.cluster.clusters import crew_served
 from tests.worlds.cluster.manifests import CREW
 from tests.worlds.cluster.others import APPLY, set_count
 from tests.worlds.cluster.roles import READ_SCALES, await_granted, grant
 from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import Script, deployment, listed
-from tests.worlds.controlplane.api import MERGE_PATCH
+from tests.worlds.controlplane.api import MERGE_PATCH, Json
 
 
 def test_an_invalid_manager_is_shortened_and_printable() -> None:

@@ -25,9 +25,10 @@ from tests.adapters.watches.targets import (
 )
 from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually, soon
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually, soon
 from tests.worlds.cluster.clusters import fresh_namespace
 from tests.worlds.cluster.manifests import CREW
+from tests.worlds.controlplane.api import Json
 
 _EXPRESSIONS = [
     {"key": "tier", "operator": "NotIn", "values": ["z", "db"]},

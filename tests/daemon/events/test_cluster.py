@@ -11,11 +11,11 @@ from autoscaler.kubernetes import Api as ClusterApi
 from autoscaler.kubernetes.events import Events
 from tests.daemon.events.happenings import FAILED, QUICK, RESCALED, reporting, result
 from tests.narrowing import assert_parts
-from tests.worlds.cluster.cluster import Json, eventually
+from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.roles import grant
 from tests.worlds.controlplane import workloads
-from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.controlplane.server import ControlPlane
 
 WRITE_EVENTS: Json = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}

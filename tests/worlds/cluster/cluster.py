@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
-
-import requests
+from typing import TypeVar
 
 from autoscaler import clock
 from autoscaler.transport import Observer
-from tests.worlds.controlplane.api import MERGE_PATCH
+from tests.worlds.controlplane.api import MERGE_PATCH, ApiSession, Json
 from tests.worlds.controlplane.credentials import kubeconfig
 
-Json = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -33,7 +30,7 @@ class Reply:
         return version
 
 
-class ClusterUnderTest:
+class ClusterUnderTest(ApiSession):
     """A server of the Kubernetes API with workload controllers and pods that become ready.
 
     ``token`` may do everything, ``reader_token`` may only read.
@@ -42,17 +39,8 @@ class ClusterUnderTest:
     def __init__(
         self, url: str, token: str, reader_token: str = "", ca_file: Path | None = None
     ) -> None:
-        self.url, self.token, self.reader_token = url, token, reader_token
-        self._ca_file = ca_file
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.verify = True if ca_file is None else str(ca_file)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._session.close()
+        super().__init__(url, token, ca_file)
+        self.reader_token, self._ca_file = reader_token, ca_file
 
     def request(
         self,
@@ -65,13 +53,8 @@ class ClusterUnderTest:
         query: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send one request, as the administrator unless a token is given ("" for none)."""
-        response = self._session.request(
-            method,
-            self.url + path,
-            params=query,
-            data=None if body is None else json.dumps(body),
-            headers=self._headers(token) | {"Content-Type": content_type},
-            timeout=20,
+        response = self.respond(
+            method, path, body, token=token, content_type=content_type, params=query
         )
         # What is text, as for a path that nobody serves, is no object.
         is_json = response.headers.get("Content-Type", "").startswith("application/json")
@@ -96,13 +79,8 @@ class ClusterUnderTest:
     @contextmanager
     def watch(self, path: str, **query: str) -> Iterator[Iterator[Json]]:
         """Watch: the events as they come; a server that says nothing for 20 s fails the test."""
-        with self._session.get(
-            self.url + path,
-            params={"watch": "1", "timeoutSeconds": "15", **query},
-            headers=self._headers(None),
-            timeout=20,
-            stream=True,
-        ) as response:
+        params = {"watch": "1", "timeoutSeconds": "15", **query}
+        with self.respond("GET", path, params=params, timeout=20, stream=True) as response:
             if response.status_code == 200:
                 yield (json.loads(line) for line in response.iter_lines(chunk_size=None) if line)
             else:
@@ -115,10 +93,6 @@ class ClusterUnderTest:
             server["certificate-authority"] = str(self._ca_file)
         path.write_text(kubeconfig(server, {"token": self.token if token is None else token}))
         return path
-
-    def _headers(self, token: str | None) -> dict[str, str]:
-        chosen = self.token if token is None else token
-        return {"Authorization": f"Bearer {chosen}"} if chosen else {}
 
 
 class Noting(Observer):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.worlds.cluster.cluster import Json
+from tests.worlds.controlplane.api import Json
 
 _FIELDS: Json = {f"f:field-number-{number}": {} for number in range(40)}
 """About as much bookkeeping as a pod carries in `managedFields`."""

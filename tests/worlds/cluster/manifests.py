@@ -1,8 +1,8 @@
 """Objects that the tests create, and where."""
 
 from autoscaler.core.spec import ScaleTargetRef
-from tests.worlds.cluster.cluster import Json
 from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Json
 
 NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -2,8 +2,8 @@
 
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.kubernetes import WatchedCluster
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
-from tests.worlds.controlplane.api import MERGE_PATCH, Api
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
+from tests.worlds.controlplane.api import MERGE_PATCH, Api, Json
 
 HAND_MADE = 'HorizontalPodAutoscaler "by-hand"'
 APPLY = "application/apply-patch+yaml"

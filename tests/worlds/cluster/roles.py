@@ -2,8 +2,9 @@
 
 from autoscaler import clock
 from autoscaler.kubernetes import Api
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.controlplane.api import Api as AdminApi
+from tests.worlds.controlplane.api import Json
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 READ_SCALES: Json = {

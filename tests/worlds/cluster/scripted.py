@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.localserver import LocalHandler, LocalServer
+from tests.worlds.controlplane.api import Json
 from tests.worlds.proxies.plays import status_of
 
 

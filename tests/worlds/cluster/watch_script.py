@@ -8,9 +8,9 @@ from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 from autoscaler.kubernetes import Api
-from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.localserver import LocalServer
 from tests.worlds.cluster.scripted import Answer, AnsweringHandler
+from tests.worlds.controlplane.api import Json
 
 END = b"end"
 """A step of a watch: the server ends it in good order."""

@@ -1,7 +1,7 @@
 """The Kubernetes API as paths and JSON, for the tests' own side of a conversation."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -30,16 +30,17 @@ class ApiError(Exception):
         super().__init__(f"{request.method} {request.url}: {self.status} {self.reason}: {message}")
 
 
-class Api:
-    """A session with one apiserver as one user. Threads may share it."""
+class ApiSession:
+    """A session with one apiserver as one user, unless a request names another token."""
 
-    def __init__(self, url: str, token: str, ca_file: Path, *, connections: int = 16) -> None:
-        self.url = url
+    def __init__(
+        self, url: str, token: str, ca_file: Path | None = None, *, connections: int = 16
+    ) -> None:
+        self.url, self.token = url, token
         self._session = requests.Session()
         # The surrounding environment has no say: neither proxies, nor .netrc, nor a CA bundle.
         self._session.trust_env = False
-        self._session.verify = str(ca_file)
-        self._session.headers["Authorization"] = f"Bearer {token}"
+        self._session.verify = True if ca_file is None else str(ca_file)
         # On loopback, compression costs more time than it saves.
         self._session.headers["Accept-Encoding"] = "identity"
         self._session.mount(
@@ -55,11 +56,36 @@ class Api:
     def close(self) -> None:
         self._session.close()
 
+    def respond(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        token: str | None = None,
+        content_type: str = "application/json",
+        **options: Any,
+    ) -> requests.Response:
+        """Send a request, without a token if that is empty; options of `requests`."""
+        chosen = self.token if token is None else token
+        return self._session.request(
+            method,
+            self.url + path,
+            data=None if body is None else json.dumps(body),
+            headers={"Content-Type": content_type}
+            | ({"Authorization": f"Bearer {chosen}"} if chosen else {}),
+            **{"timeout": 30, **options},
+        )
+
+
+class Api(ApiSession):
+    """The API as one user; an error is raised. Threads may share it."""
+
     def get(self, path: str, **params: str | int) -> Json:
         return self._send("GET", path, params=params)
 
     def text(self, path: str) -> str:
-        return self._session.get(self.url + path, timeout=30).text
+        return self.respond("GET", path).text
 
     def create(self, path: str, body: Json) -> Json:
         """POST the object to its collection, or to a subresource such as binding."""
@@ -79,35 +105,19 @@ class Api:
     def healthy(self, path: str, timeout: float = 2.0) -> bool:
         """Whether the path answers 200; false too where nothing listens."""
         try:
-            return self._session.get(self.url + path, timeout=timeout).status_code == 200
+            return self.respond("GET", path, timeout=timeout).status_code == 200
         except requests.RequestException:
             return False
 
     def watch(self, path: str, **params: str | int) -> "Watch":
-        response = self._session.get(
-            self.url + path, params={**params, "watch": "1"}, stream=True, timeout=(5, None)
-        )
+        query = {**params, "watch": "1"}
+        response = self.respond("GET", path, params=query, stream=True, timeout=(5, None))
         if not response.ok:
             raise ApiError(response)
         return Watch(response)
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        *,
-        content_type: str = "application/json",
-        params: Mapping[str, str | int] | None = None,
-    ) -> Json:
-        response = self._session.request(
-            method,
-            self.url + path,
-            data=None if body is None else json.dumps(body),
-            headers={"Content-Type": content_type},
-            params=params,
-            timeout=30,
-        )
+    def _send(self, method: str, path: str, body: Json | None = None, **options: Any) -> Json:
+        response = self.respond(method, path, body, **options)
         if not response.ok:
             raise ApiError(response)
         answer: Json = response.json()

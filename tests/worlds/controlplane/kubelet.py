@@ -165,7 +165,7 @@ def _path(pod: Json) -> str:
 
 def is_ready(pod: Json) -> bool:
     conditions = pod.get("status", {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any((state["type"], state["status"]) == ("Ready", "True") for state in conditions)
 
 
 def running(pod: Json) -> Json:
@@ -178,15 +178,15 @@ def running(pod: Json) -> Json:
     started = pod.get("status", {}).get("startTime") or now
     containers = [
         {
-            "name": each["name"],
-            "image": each["image"],
-            "imageID": each["image"],
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": container["image"],
             "ready": True,
             "started": True,
             "restartCount": 0,
             "state": {"running": {"startedAt": started}},
         }
-        for each in pod["spec"]["containers"]
+        for container in pod["spec"]["containers"]
     ]
     return {
         "metadata": {"uid": pod["metadata"]["uid"]},

@@ -185,7 +185,8 @@ class ControlPlane:
             server.stop(0)
 
     def _servers(self) -> list[ServerProcess]:
-        return [item for item in (self._etcd, self._apiserver, self._manager) if item is not None]
+        servers = (self._etcd, self._apiserver, self._manager)
+        return [server for server in servers if server is not None]
 
     def _server(self, argv: list[str]) -> ServerProcess:
         return ServerProcess(argv, self.data_dir / f"{Path(argv[0]).name}.log")

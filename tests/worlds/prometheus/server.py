@@ -114,7 +114,7 @@ class PrometheusServer:
             f"{self.url}/api/v1/query?{query}", timeout=10
         ) as response:
             result = json.load(response)["data"]["result"]
-        return [(element["metric"], float(element["value"][1])) for element in result]
+        return [(series["metric"], float(series["value"][1])) for series in result]
 
     def wait_for(self, promql: str, *, count: int = 1, timeout: float = 30.0) -> list[Sample]:
         """Wait until a query returns at least ``count`` series, and return them."""

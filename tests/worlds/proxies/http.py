@@ -153,7 +153,7 @@ class FaultProxy(Proxy):
         try:
             yield playing
         finally:
-            self._faults = [item for item in self._faults if item is not playing]
+            self._faults = [fault for fault in self._faults if fault is not playing]
             self._loop.call_soon_threadsafe(playing.over.set)
 
     @contextmanager

@@ -56,7 +56,7 @@ async def read_request(reader: asyncio.StreamReader) -> Request | None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         line, *rest = head.rstrip().split("\r\n")
         headers = {
-            name: value.strip() for name, _, value in (interval.partition(":") for interval in rest)
+            name: value.strip() for name, _, value in (header.partition(":") for header in rest)
         }
         lengths = (int(headers[name]) for name in headers if name.lower() == "content-length")
         body = await reader.readexactly(next(lengths, 0))
