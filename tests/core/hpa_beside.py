@@ -21,7 +21,7 @@ from tests.core.builders import BASE
 from tests.core.timeline import Timeline
 
 Load = Callable[[float, int], Mapping[str, float | None]]
-"""The readings at so many seconds with so many replicas."""
+"""The readings at a time in seconds with a number of replicas."""
 
 
 def status_of(decision: Decision, time: float) -> HpaStatus:
@@ -40,7 +40,7 @@ def status_of(decision: Decision, time: float) -> HpaStatus:
 
 @dataclass
 class Side:
-    """One of both: when it syncs first, and each how many seconds."""
+    """One of both, with the time of its next sync and its period."""
 
     line: Timeline
     at: float
@@ -65,10 +65,7 @@ class HpaBeside:
     replicas: int = 3
     phase: float = 7.0
     """How many seconds after the HPA ours syncs."""
-    their_period: float = 15.1
     extensions: Extensions = field(default_factory=Extensions)
-    range_seconds: float | None = None
-    scaled_object: str = ""
     stretches: list[AgreementInterval] = field(default_factory=list)
     state: HpaComparison = field(default_factory=HpaComparison)
 
@@ -76,17 +73,15 @@ class HpaBeside:
         of = self.theirs or self.ours
         shadow = replace(self.extensions, mode=Mode.SHADOW)
         shadowed = Timeline(self.ours, replicas=self.replicas, extensions=shadow)
-        if self.range_seconds is not None:
-            shadowed.over(self.range_seconds)
         live = Timeline(of, replicas=self.replicas, flags=self.their_flags)
-        self.hpa = Hpa("web", self.scaled_object, of)
+        self.hpa = Hpa("web", spec=of)
         self.sides = (
-            Side(live, 0.0, self.their_period, self.their_load or self.load),
+            Side(live, 0.0, 15.1, self.their_load or self.load),
             Side(shadowed, self.phase, 15.0, self.load),
         )
 
     def play(self, until: float) -> "HpaBeside":
-        """Go on until so many seconds after the begin."""
+        """Sync both until a time in seconds."""
         live, shadowed = self.sides
         while (side := min(self.sides, key=lambda item: item.at)).at < until:
             now = side.at
@@ -117,7 +112,7 @@ class HpaBeside:
         return counterpart_of(self.sides[1].line.result.target, Flags(), self.hpa.spec).fields
 
     def seconds(self) -> Counter[Agreement]:
-        """Return for how many seconds it was how."""
+        """Return the seconds of each kind."""
         total: Counter[Agreement] = Counter()
         for stretch in self.stretches:
             total[stretch.kind] += stretch.end - stretch.begin  # type: ignore[assignment]
@@ -127,9 +122,7 @@ class HpaBeside:
         """Return the share of the time that is compared and of these kinds."""
         seconds = self.seconds()
         del seconds[Agreement.NOT_COMPARED]
-        return math.fsum(seconds[agreement] for agreement in agreements) / math.fsum(
-            seconds.values()
-        )
+        return math.fsum(seconds[kind] for kind in agreements) / math.fsum(seconds.values())
 
     def stretches_of(self, agreement: Agreement) -> list[AgreementInterval]:
         """Return the stretches of a kind."""

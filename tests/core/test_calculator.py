@@ -25,7 +25,6 @@ from tests.core.builders import (
     FALSE,
     TENTH,
     TRUE,
-    UNKNOWN,
     average,
     cpu,
     external,
@@ -55,27 +54,6 @@ def proposed(metric: MetricSpec, reading: Reading, against: MetricContext) -> Ca
 
 def refused(metric: MetricSpec, reading: Reading, against: MetricContext) -> MetricFailure:
     return instance(MetricFailure, propose(metric, reading, against))
-
-
-@pytest.mark.parametrize(
-    ("of", "ready"),
-    [
-        ((pod("a"), pod("b", ready=FALSE)), 1),
-        ((pod("a"), pod("b", ready=UNKNOWN)), 1),
-        ((pod("a"), pod("b", ready=None)), 1),
-        ((pod("a"), pod("b", phase="Succeeded")), 1),
-        # A pod that is being deleted still serves.
-        ((pod("a"), pod("b", deleted=True)), 2),
-        # A young pod that is Ready counts: no rule of CPU's start applies.
-        ((pod("a"), pod("b", start=-1.0, transition=-1.0)), 2),
-        ((pod("a", ready=FALSE),), 0),
-    ],
-)
-def test_value_targets_multiply_by_running_and_ready_pods(of: tuple[Pod, ...], ready: int) -> None:
-    """Neither the spec's nor the status' count multiplies, as the HPA has it (6.18)."""
-    as_hpa = replace(context(5, 7, of), flags=Flags(keep_above_target=False))
-    result = proposed(external(value("1")), values(2), as_hpa)
-    assert (result.proposal, result.multiplier) == (2 * ready, ready)
 
 
 @pytest.mark.parametrize("metric", [external(value("10")), of_object(value("10"))])

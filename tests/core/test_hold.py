@@ -121,21 +121,13 @@ def test_only_a_missing_answer_is_a_partial_failure() -> None:
     line.sync("45s", queue=100).want(10, outcome=Outcome.PARTIAL)
 
 
-def test_the_stabilization_window_continues_during_a_hold() -> None:
-    of = spec(QUEUE, minimum=1, maximum=20, behavior=behavior(down=rules(pods_policy(100))))
-    line = Timeline(of, replicas=10).sync("0s", queue=100).want(10)
-    line.holds(AWAY).sync("15s", queue=60).want(10).sync("4m", queue=30).want(10)
-    line.holds(FREE).sync("4m30s", queue=30).want(10, stabilized="ScaleDownStabilized")
-    line.sync("5m1s", queue=30).want(6).sync("5m16s", queue=30).want(3)
-    line = Timeline(of, replicas=10).sync("0s", queue=100).holds(AWAY)
-    line.sync("15s", queue=30).sync("10m", queue=30).want(10)
-    line.holds(FREE).sync("10m15s", queue=30).want(10).sync("10m30s", queue=30).want(3)
-
-
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 200), st.booleans()), min_size=1, max_size=30))
 def test_only_a_hold_changes_the_count(course: list[tuple[int, bool]]) -> None:
-    """It is never lower while the query holds and once more; otherwise it is the HPA's count."""
+    """It is never lower while the query holds and once more; otherwise it is the HPA's count.
+
+    So the stabilization window continues during a hold, and there is no second one after it.
+    """
     of = spec(
         QUEUE,
         minimum=1,

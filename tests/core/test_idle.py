@@ -171,15 +171,6 @@ def test_a_new_target_is_awake_for_a_while() -> None:
     old.sync("0s", queue=0).want(3).sync("1m", queue=0).want(0)
 
 
-def test_the_cooldown_restarts_when_idle_is_added_again() -> None:
-    target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
-    target.sync("0s", queue=5).want(3)
-    target.extensions = replace(MINUTE, idle=None)
-    target.sync("15s", queue=30).want(3).sync("5m", queue=30).want(3)
-    target.extensions = MINUTE
-    target.sync("5m15s", queue=0).want(3).sync("6m", queue=0).want(3).sync("6m15s", queue=0).want(0)
-
-
 def test_the_cooldown_restarts_after_an_absence() -> None:
     """Of the daemon, or where another autoscaler controlled the target meanwhile."""
     target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=5).away(3600)

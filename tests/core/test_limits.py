@@ -146,28 +146,6 @@ def test_select_max_and_min_choose_the_policy(
     assert (result.after, result.allowed, result.policy) == (furthest, furthest, chosen)
 
 
-@pytest.mark.parametrize(
-    ("current", "wanted", "bounds", "after", "reason"),
-    [
-        (5, 9, (1, 10), 5, "ScaleUpLimit"),
-        (5, 2, (1, 10), 5, "ScaleDownLimit"),
-        (5, 5, (1, 10), 5, "DesiredWithinRange"),
-        # At the bound the bound gives the reason.
-        (10, 12, (1, 10), 10, "TooManyReplicas"),
-        (1, 0, (1, 10), 1, "TooFewReplicas"),
-    ],
-)
-def test_a_disabled_direction_stays_at_the_current_count(
-    current: int, wanted: int, bounds: tuple[int, int], after: int, reason: str
-) -> None:
-    off = behavior(
-        rules(pods_policy(9), select=DISABLED), rules(percent_policy(100), select=DISABLED)
-    )
-    result = limited(current, wanted, off, bounds, events((1, 1)), events((1, 1)))
-    assert (result.after, result.reason, result.policy) == (after, reason, None)
-    assert result.until is None
-
-
 def test_events_marked_outdated_still_count() -> None:
     """A later, longer period covers them until their slot is taken."""
     old = (ScaleEvent(3, BASE - 50, outdated=True),)

@@ -38,7 +38,7 @@ from tests.core.builders import (
     utilization,
     value,
 )
-from tests.narrowing import assert_parts, instance, known
+from tests.narrowing import assert_parts, instance
 
 
 def attempt(
@@ -59,16 +59,6 @@ def starting(name: str, requests: str = "1") -> Pod:
     """Return a Running pod that is not ready yet."""
     pod_requests = PodRequests((container(cpu=requests),))
     return pod(name, ready=FALSE, start=-20.0, transition=-20.0, requests=pod_requests)
-
-
-def test_unready_pods_lessen_a_scale_up() -> None:
-    """The HPA's own example: 60% on two pods is 200% of target, and 40% over three."""
-    of = (starting("p0", "2"), *pods(3, "2")[1:])
-    result = proposed(cpu(utilization(30)), samples(600, 1000, 1400), of, 3)
-    assert (result.proposal, result.rule, result.multiplier) == (4, Formula.REBALANCED, 3)
-    assert (result.ratio, result.rebalanced_ratio) == (2.0, 40.0 / 30.0)
-    assert result.current == MetricValueStatus(None, 1200, 60, average_request=2000)
-    assert known(result.groups).unready == ("p0",)
 
 
 def test_missing_pods_are_charged_the_target_above_100_percent() -> None:

@@ -34,16 +34,6 @@ def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
     line.releases("5m15.1s")
 
 
-def test_scaling_down_gives_room_for_scaling_up() -> None:
-    both = behavior(
-        up=rules(pods_policy(2, 60), window=0), down=rules(percent_policy(100, 60), window=0)
-    )
-    line = Timeline(spec(QUEUE, behavior=both), replicas=6)
-    line.sync("0s", queue=10).want(1)
-    line.sync("15s", queue=200).want(8, limited="ScaleUpLimit")
-    line.sync("30s", queue=200).want(8, limited="ScaleUpLimit")
-
-
 def test_a_blocked_sync_recommends_nothing() -> None:
     """A minute without data neither extends nor shortens what the window holds."""
     line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
@@ -61,12 +51,6 @@ def test_a_failed_write_is_tried_again_with_a_whole_allowance() -> None:
     line.sync("0s", queue=200, write_fails="etcd is down").want(1).events("FailedRescale")
     line.conditions(AbleToScale="FailedUpdateScale", ScalingLimited="ScaleUpLimit")
     line.sync("15s", queue=200).want(5).sync("30s", queue=200).want(5).releases("1m15s")
-
-
-def test_a_rescale_to_a_bound_spends_the_allowance() -> None:
-    line = Timeline(spec(QUEUE, minimum=4, behavior=FOUR_A_MINUTE), replicas=1)
-    line.sync("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
-    line.sync("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
 
 
 def test_a_restart_holds_the_current_count_for_a_window() -> None:

@@ -166,10 +166,8 @@ class Timeline:
 
     def annotated(self, **annotations: str) -> Self:
         """Set the annotations ``autoscaler/...`` from now on: paused, paused_until, and so on."""
-        names = {
-            f"autoscaler/{annotation.replace('_', '-')}": annotation for annotation in annotations
-        }
-        self._target.workload.annotate({name: annotations[value] for name, value in names.items()})
+        names = (f"autoscaler/{name.replace('_', '-')}" for name in annotations)
+        self._target.workload.annotate(dict(zip(names, annotations.values(), strict=True)))
         return self
 
     def opened(self, *windows: OpenWindow) -> Self:
@@ -246,13 +244,12 @@ class Timeline:
         decision = self.decision
         assert self.replicas == replicas, stages_of(decision)
         held, limit = decision.stabilization, decision.limit
-        found = (
-            decision.reason,
-            None if held is None else held.reason,
-            None if limit is None else limit.reason,
-            decision.outcome,
-        )
-        for actual, wanted in zip(found, (reason, stabilized, limited, outcome), strict=True):
+        for actual, wanted in (
+            (decision.reason, reason),
+            (held and held.reason, stabilized),
+            (limit and limit.reason, limited),
+            (decision.outcome, outcome),
+        ):
             assert wanted is None or actual == wanted
         return self
 
