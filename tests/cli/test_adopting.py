@@ -280,7 +280,7 @@ def test_two_moves_at_once_have_the_same_result(run: Callable[..., Bed]) -> None
             both = [
                 pool.submit(adopt, [f"{bed.world.namespace}/a"], place, wishes) for _ in range(2)
             ]
-        assert [item.result() for item in both] == [0, 0]
+        assert [move.result() for move in both] == [0, 0]
         assert bed.there() == there
     assert bed.world.api.get(bed.path())["spec"] == spec
     assert bed.world.changes("a") == 1

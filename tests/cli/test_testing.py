@@ -48,18 +48,15 @@ def test_a_failure_has_its_explanation_and_a_timeline(tmp_path: Path) -> None:
     code, out, err = ran("test", str(file))
     assert (code, err) == (1, "")
     lines = out.splitlines()
-    line = QUEUE.count("\n") + 7
+    number = QUEUE.count("\n") + 7
     key = "shop/Deployment/worker"
     assert lines[:2] == [
         "FAIL a queue of 200",
-        f"  {file}:{line}: tests[0].expect[0]: at 1m {key}: replicas: expected 8, got 7",
+        f"  {file}:{number}: tests[0].expect[0]: at 1m {key}: replicas: expected 8, got 7",
     ]
     assert f"  {key} at 2026-01-05T00:01:00Z: unchanged (7)" in lines
-    assert any("queries.queue: sum(queue_length)" in splitline for splitline in lines)
-    assert any("ratio: 0.9524 (tolerated: 0.9 to 1.1)" in splitline for splitline in lines)
-    table = lines[
-        next(n for n, splitline in enumerate(lines) if splitline.startswith("    time ")) :
-    ]
+    assert_parts(out, "queries.queue: sum(queue_length)", "ratio: 0.9524 (tolerated: 0.9 to 1.1)")
+    table = out[out.index("    time ") :].splitlines()
     assert len(table[0].split()) == 7
     assert table[1].split()[0] == "0s"
     (marked,) = [row for row in table if row.startswith("  > ")]

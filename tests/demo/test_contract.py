@@ -144,7 +144,7 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
         cluster.create(path, lease(name, group=group))
     query = {"labelSelector": "group=a"}
     listed = cluster.get(path, **query)
-    assert [content["metadata"]["name"] for content in listed.body["items"]] == ["one"]
+    assert [lease["metadata"]["name"] for lease in listed.body["items"]] == ["one"]
 
     def label(name: str, group: str | None) -> None:
         body = {"metadata": {"labels": {"group": group}}}

@@ -503,7 +503,7 @@ def test_a_lowered_maximum_of_all_targets_trips_a_breaker(
     breaker: Breaker | None, counts: dict[int, int], changes: list[str]
 ) -> None:
     """All that takes a count down counts, except a pause.  Without a breaker all go down."""
-    lowered = [replace(item, spec=replace(item.spec, max_replicas=5)) for item in fleet(30)]
+    lowered = [replace(target, spec=replace(target.spec, max_replicas=5)) for target in fleet(30)]
     with Fleet(lowered, breaker) as run:
         run.sync()
         assert (run.counts(), run.changes()) == (counts, changes)

@@ -135,7 +135,7 @@ def test_cancelled_calls_of_a_full_group_cost_no_turn() -> None:
     release = threading.Event()
     with calling(3) as submit:
         first = [submit(0, lambda: release.wait(20)) for _ in range(50)]
-        wait_until("two calls", lambda: sum(finding.running() for finding in first) == 2)
+        wait_until("two calls", lambda: sum(call.running() for call in first) == 2)
         for held in first:
             held.cancel()
         second = [submit(0, partial(ran.append, number)) for number in range(30)]

@@ -73,8 +73,8 @@ def test_workloads_of_equal_names_are_scaled_each_in_its_cluster() -> None:
 def test_equal_selectors_in_two_clusters_share_no_pod(where: str, listed: bool) -> None:
     """Within one cluster the pods are listed, to see whether one matches both."""
     eu, us = world(), cluster(2)
-    for item in (eu, us):
-        item.scales["shop/api"] = item.scales["shop/web"]
+    for memory in (eu, us):
+        memory.scales["shop/api"] = memory.scales["shop/web"]
     sync(of_both(eu, us), EU, replace(external("shop", "api"), cluster=where))
     assert bool(eu.listed + us.listed) is listed
 

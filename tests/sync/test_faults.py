@@ -132,8 +132,8 @@ def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
         syncer.sync([target], T0, BUDGET, steady=100.0)
         as_of = syncer.histories.as_of
         syncer.histories.follow_clock(T0 - 3600 + 15, 115.0)
-        for clock_name, seen in ((syncer.histories.as_of, T0 - 3600), (as_of, T0)):
-            recommendations = syncer.histories.get(target.key, clock_name).recommendations
+        for view, seen in ((syncer.histories.as_of, T0 - 3600), (as_of, T0)):
+            recommendations = syncer.histories.get(target.key, view).recommendations
             assert recommendations is not None
             assert {recommendation.time for recommendation in recommendations} == {seen}
 
