@@ -53,6 +53,7 @@ def row_of(shown: Views, path: str, cluster: str) -> str:
 
 
 def test_the_tables_of_health_and_fleet_link_each_cluster_to_its_leader(tmp_path: Path) -> None:
+    """Without leader election there is no column of leaders."""
     shown = views(tmp_path, SHARED)
     for path, own in (("/", "this process"), ("/health", "this process autoscaler-0_1f")):
         assert row_of(shown, path, "eu").endswith(own)
@@ -60,9 +61,6 @@ def test_the_tables_of_health_and_fleet_link_each_cluster_to_its_leader(tmp_path
         assert row_of(shown, path, "ap").endswith("nobody known")
         assert URL in ask(shown, path).page.links()
         assert notices(shown, path) == ""
-
-
-def test_without_leader_election_there_is_no_column_of_leaders(tmp_path: Path) -> None:
     shown = views(tmp_path, None)
     assert "Leader" not in [heading.text for heading in ask(shown, "/").page.find("th")]
     assert "no leader election" in ask(shown, "/health").text

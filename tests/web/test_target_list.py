@@ -207,16 +207,6 @@ def test_a_removed_target_is_not_listed() -> None:
     ]
 
 
-def test_names_of_odd_characters_are_printable() -> None:
-    odd = target_of("a\x1b\r\n\ud800", external(average("30"), name="m\u202e\ud800" * 500))
-    metrics = metrics_of(result_of(odd))
-    body = b"".join(target_list(metrics.states.known(), NOW))
-    assert body.isascii()
-    (target,) = json.loads(body)["targets"]
-    texts = [target["target"], target["name"], target["message"], target["metrics"][0]["name"]]
-    assert all(text.isprintable() and len(text) <= 2000 for text in texts)
-
-
 def test_large_readings_are_not_kept_after_a_sync() -> None:
     """Of thousands of pods or series nothing is left but the numbers that were made of them."""
     read = PodSamples({f"p{number}": Sample(10_000, BASE, 60.0) for number in range(1000)})

@@ -1,5 +1,6 @@
 """What pages never do, whatever the texts in them are."""
 
+import json
 import re
 import subprocess
 import sys
@@ -15,10 +16,11 @@ from autoscaler.core.observation import Gap, GapKind, Scale
 from autoscaler.core.spec import ExternalMetric, MetricIdentifier
 from autoscaler.core.target import Query
 from autoscaler.telemetry.health import Component
+from autoscaler.web.api.endpoints import target_list
 from autoscaler.web.pages.frame import static_url, target_path
 from autoscaler.web.site import Views
 from tests.core.builders import average
-from tests.telemetry.results import result_of, target_of
+from tests.telemetry.results import NOW, result_of, target_of
 from tests.web.api.test_problems import ODD
 from tests.web.pages.reading import Answer, ask, views_of
 from tests.worlds.pages import fleets
@@ -53,8 +55,18 @@ def pages_with(views: Views, text: str) -> list[Answer]:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
 def test_no_text_becomes_markup(tmp_path: Path, text: str) -> None:
-    """It gives no element, attribute or address; invisible characters are written out."""
-    for answer in pages_with(hostile_views(tmp_path, text), text):
+    """It gives no element, attribute or address; invisible characters are written out.
+
+    The texts of the API are short, printable and in ASCII too.
+    """
+    views = hostile_views(tmp_path, text)
+    body = b"".join(target_list(views.states.known(), NOW))
+    assert body.isascii()
+    for target in json.loads(body)["targets"]:
+        texts = [target[name] for name in ("target", "name", "message")]
+        texts += [metric["name"] for metric in target["metrics"]]
+        assert all(text.isprintable() and len(text) <= 2000 for text in texts)
+    for answer in pages_with(views, text):
         page = answer.page
         assert answer.status in {200, 404}
         assert UNSEEN.search(answer.text) is None
