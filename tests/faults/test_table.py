@@ -50,18 +50,20 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_trust.test_a_silent_cut_is_noticed,
             seen=[test_apiserver.SUPERSEDED.format(r"\d+")],
         ),
-        "write answer lost": Proof(test_apiserver.test_a_write_whose_answer_is_lost_counts_once),
+        "answer to a write lost": Proof(
+            test_apiserver.test_a_write_whose_answer_is_lost_counts_once
+        ),
         "restarted under load": Proof(
             test_apiserver.test_after_a_restart_of_the_api_server_only_decided_counts_are_written,
             seen=[test_apiserver.NOT_WRITTEN],
         ),
-        "start: HPAs forbidden": Proof(
+        "HPAs forbidden at the start": Proof(
             test_ours.test_nothing_is_written_before_other_autoscalers_can_be_listed,
             test_refusals.test_a_lasting_first_refusal_is_believed_and_noted,
             test_others.test_after_a_restart_a_target_stays_in_shadow_until_the_others_can_be_listed,
             seen=[test_ours.NOT_YET, test_ours.CONTROLLED],
         ),
-        "start: servers away": Proof(
+        "start without servers": Proof(
             test_ours.test_a_daemon_scales_once_servers_missing_at_its_start_are_there,
             seen=[test_ours.NO_SCALE, test_ours.NO_METRIC],
         ),
@@ -83,7 +85,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_earlier_state.test_a_damaged_database_is_set_aside,
             seen=[test_earlier_state.DAMAGED],
         ),
-        "newer state version": Proof(
+        "state of a newer version": Proof(
             test_earlier_state.test_a_database_of_a_newer_version_is_left_as_it_is,
             seen=[test_earlier_state.NEWER],
         ),
@@ -92,7 +94,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_record_failures.test_a_disk_that_does_not_answer_keeps_nobody_waiting,
             seen=[test_record_failures.TOO_SLOW],
         ),
-        "unusable record": Proof(
+        "damaged or newer record": Proof(
             test_record_failures.test_a_damaged_file_is_set_aside,
             test_record_failures.test_a_file_of_a_newer_version_is_left_alone,
             test_agreement_pages.test_a_file_that_cannot_be_read_costs_the_comparison_only,
@@ -119,11 +121,11 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_ours.test_ten_thousand_lines_load_and_a_broken_line_is_named,
             seen=[test_ours.NOT_A_NUMBER],
         ),
-        "oversized configuration": Proof(
+        "oversized or costly configuration": Proof(
             test_refusal_cost.test_a_refusal_costs_little, seen=[test_refusal_cost.TOO_LARGE]
         ),
         "SIGHUP storm": Proof(test_reload.test_sighup_reads_again_and_a_storm_of_them_does_no_harm),
-        "reload, sync hangs": Proof(
+        "reload during a hung sync": Proof(
             test_schedule.test_a_sync_that_hangs_lets_no_swap_take_place,
             test_reload_again.test_a_configuration_that_cannot_take_effect_is_tried_again,
             seen=[test_reload_again.RELOAD_FAILED],

@@ -116,8 +116,7 @@ def since_after(
     """Report a sync this long after the first one; return the beginning of the state."""
     metrics.report(result_of(target, *readings, now=NOW + seconds))
     (listing,) = listed(metrics)
-    since: str = listing["since"]
-    return since[-9:]
+    return str(listing["since"])[-9:]
 
 
 def test_a_state_is_dated_by_the_first_sync_of_it(metrics: Metrics) -> None:
