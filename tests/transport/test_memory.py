@@ -1,6 +1,5 @@
 """How much memory answers may take together, and how much one takes."""
 
-import gc
 import io
 import json
 import threading
@@ -62,6 +61,7 @@ def test_a_waiting_reservation_gets_freed_memory() -> None:
     timer.join()
 
 
+@pytest.mark.usefixtures("no_garbage_collection")
 def test_memory_is_reserved_as_long_as_the_result_lives() -> None:
     """An answer that is dropped frees its memory, without a garbage collection."""
 
@@ -74,15 +74,12 @@ def test_memory_is_reserved_as_long_as_the_result_lives() -> None:
     answer.parse(b"[]")
     answer.keep(kept)
     del answer
-    gc.disable()
-    try:
-        assert not at_once(memory.parsed, size)
-        del kept
-        wait_until("memory freed", lambda: at_once(memory.parsed, size))
-    finally:
-        gc.enable()
+    assert not at_once(memory.parsed, size)
+    del kept
+    wait_until("memory freed", lambda: at_once(memory.parsed, size))
 
 
+@pytest.mark.usefixtures("no_garbage_collection")
 def test_a_refused_answer_reserves_no_memory() -> None:
     """Nor does it refer to itself, which only a garbage collection would end."""
     most = MIB
@@ -92,12 +89,8 @@ def test_a_refused_answer_reserves_no_memory() -> None:
     assert isinstance(answer.unread, BodyTooLargeError)
     assert at_once(memory.received, most)
     gone = weakref.ref(answer)
-    gc.disable()
-    try:
-        del answer
-        assert gone() is None
-    finally:
-        gc.enable()
+    del answer
+    assert gone() is None
 
 
 BODIES = {

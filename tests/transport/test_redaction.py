@@ -5,7 +5,7 @@ import html
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -53,13 +53,17 @@ FORMS: dict[str, Callable[[str], str]] = {
 }
 
 
+def redactor_of(*authorizations: str, fixed: Sequence[str] = ()) -> Redactor:
+    redactor = Redactor(fixed)
+    for authorization in authorizations:
+        redactor.remember(authorization)
+    return redactor
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("secret", [TOKEN, PASSWORD])
 def test_every_form_is_hidden(form: str, secret: str) -> None:
-    basic = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
-    redactor = Redactor()
-    redactor.remember(f"Bearer {TOKEN}")
-    redactor.remember(f"Basic {basic}")
+    redactor = redactor_of(f"Bearer {TOKEN}", f"Basic {_base64(f'me:{PASSWORD}')}")
     sent = f"who is {FORMS[form](secret)} then"
     for shown in (redactor.line(sent, 500), redactor.error_body(sent.encode()).decode()):
         before, _, after = shown.partition("<hidden>")
@@ -71,18 +75,15 @@ def test_every_form_is_hidden(form: str, secret: str) -> None:
 
 def test_a_replaced_token_is_still_hidden() -> None:
     """An answer may repeat the one before, but not everything is remembered for ever."""
-    redactor = Redactor(("fixed-secret",))
-    for number in range(3):
-        redactor.remember(f"Bearer token-number-{number}")
-    assert redactor.line("token-number-0 token-number-2 fixed-secret", 99) == " ".join(
-        ["<hidden>"] * 3
-    )
+    tokens = [f"Bearer token-number-{number}" for number in range(3)]
+    redactor = redactor_of(*tokens, fixed=("fixed-secret",))
+    text = redactor.line("token-number-0 token-number-2 fixed-secret", 99)
+    assert text == "<hidden> <hidden> <hidden>"
 
 
 def test_a_text_is_redacted_before_it_is_cut() -> None:
     """The first half of a token does not remain at the end of a long text; it is one line."""
-    redactor = Redactor()
-    redactor.remember(f"Bearer {TOKEN}")
+    redactor = redactor_of(f"Bearer {TOKEN}")
     shown = redactor.line("x" * 90 + TOKEN + "\x1b[2J\u202e\n", 100)
     assert shown == "x" * 90 + "<hidden>\\…"
     assert redactor.line("a\x1b[2J\u202e\r\nb", 100) == "a\\x1b[2J\\u202e b"
@@ -90,9 +91,8 @@ def test_a_text_is_redacted_before_it_is_cut() -> None:
 
 def test_data_keeps_short_secrets_that_may_be_names() -> None:
     """A short password is not replaced in data, where it may be a name; a token is."""
-    redactor = Redactor(("tenant-of-the-shop",))
-    redactor.remember("Basic " + base64.b64encode(b"me:web").decode())
-    redactor.remember(f"Bearer {TOKEN}")
+    authorizations = f"Basic {_base64('me:web')}", f"Bearer {TOKEN}"
+    redactor = redactor_of(*authorizations, fixed=("tenant-of-the-shop",))
     body = f'{{"name":"web","tenant":"tenant-of-the-shop","x":"{TOKEN}"}}'.encode()
     assert redactor.data(body) == body.replace(TOKEN.encode(), b"<hidden>")
     assert redactor.error_body(b"web, tenant-of-the-shop") == b"<hidden>, <hidden>"
@@ -100,10 +100,9 @@ def test_data_keeps_short_secrets_that_may_be_names() -> None:
 
 def test_credentials_are_found_in_a_header() -> None:
     """The token without its scheme; of a pair the password, too, unless there is none."""
-    pair = base64.b64encode(b"me:pass").decode()
+    pair, nobody = _base64("me:pass"), _base64("me:")
     assert credentials_of("Bearer abc") == ("abc",)
     assert credentials_of(f"basic {pair}") == (pair, "me:pass", "pass")
-    nobody = base64.b64encode(b"me:").decode()
     assert credentials_of(f"Basic {nobody}") == (nobody,)
     assert credentials_of("Basic no base64!") == ("no base64!",)
     assert repr(Redactor(("secret",))) == "Redactor(...)"
@@ -127,8 +126,7 @@ WRAPPED: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("secret", [TOKEN, "fixed/secret of-a+client"])
 def test_a_piece_is_hidden(how: str, secret: str) -> None:
     """Twelve characters in a row, whatever stands between them that is not seen."""
-    redactor = Redactor(("fixed/secret of-a+client",))
-    redactor.remember(f"Bearer {TOKEN}")
+    redactor = redactor_of(f"Bearer {TOKEN}", fixed=("fixed/secret of-a+client",))
     shown = redactor.line(f"who is {WRAPPED[how](secret)} then", 500)
     assert "<hidden>" in shown
     left = re.sub(r"\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[nrt]| ", "", shown)
@@ -139,9 +137,7 @@ def test_a_piece_is_hidden(how: str, secret: str) -> None:
 
 def test_short_pieces_and_user_names_are_shown() -> None:
     """They are words: who is refused is told so by the name."""
-    redactor = Redactor()
-    pair = base64.b64encode(b"prometheus-reader:correct-horse").decode()
-    redactor.remember(f"Basic {pair}")
+    redactor = redactor_of(f"Basic {_base64('prometheus-reader:correct-horse')}")
     text = "prometheus-reader: a correct-hor of prometheus-reader"
     assert redactor.line(text, 500) == text
     assert redactor.line("a correct-horse", 500) == "a <hidden>"
@@ -150,8 +146,7 @@ def test_short_pieces_and_user_names_are_shown() -> None:
 
 def test_pieces_are_found_in_linear_time() -> None:
     """Of a text of any length a part is looked through, which holds all that is shown."""
-    redactor = Redactor()
-    redactor.remember(f"Bearer {TOKEN}")
+    redactor = redactor_of(f"Bearer {TOKEN}")
     times = []
     for count in (1, 4):
         text = (TOKEN[:11] + "\n") * count * 300

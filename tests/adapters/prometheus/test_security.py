@@ -249,7 +249,7 @@ def options(base: str, folder: Path, *, by_password: bool) -> PrometheusSettings
         answer({"status": "success", "data": {"resultType": LONG, "result": []}}),
     ],
 )
-def test_no_secret_in_failures(
+def test_failures_contain_no_secret(
     step: Step | None, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, by_password: bool
 ) -> None:
     """Nor the half of one, where a message is cut; without a step nobody listens."""
@@ -285,7 +285,9 @@ def test_no_parameter_of_a_url_is_shown(status: str) -> None:
         (["x" * 994 + "from-file is wrong"] * 99, ("x" * 994 + "<hidd…",) * 20),
     ],
 )
-def test_no_secret_in_warnings(tmp_path: Path, sent: list[str], warnings: tuple[str, ...]) -> None:
+def test_warnings_contain_no_secret(
+    tmp_path: Path, sent: list[str], warnings: tuple[str, ...]
+) -> None:
     """They are the server's text, too: cut after secrets are hidden, and not endlessly many."""
     body = json.dumps({**faults.VECTOR, "warnings": sent}, separators=(",", ":"))
     with ScriptedServer(answer(body)) as server:
