@@ -1,4 +1,4 @@
-"""Answers: what is read of them, and failures that another try cannot mend."""
+"""Answers: what is read of them, and which are refused."""
 
 import gzip
 import json

@@ -120,44 +120,37 @@ def test_an_answer_of_another_shape_or_time_fails(body: object, parts: list[str]
 # -- parts ---------------------------------------------------------------------------------------
 
 
-def test_a_range_of_more_points_than_prometheus_gives_is_asked_in_parts(
-    prometheus_server: PrometheusServer,
+@pytest.mark.parametrize(
+    ("most_points", "most_samples", "lengths", "statuses"),
+    [
+        # Prometheus refuses 11,001 points of a series; no request asks for so many.
+        (range_fetching.MOST_POINTS, None, [6_250] * 4, ["200"] * 4),
+        (20_000, None, [6_000] * 2, ["400", "200", "200"]),
+        (range_fetching.MOST_POINTS, 1_000, [750] * 4, ["422", *["422", "200", "200"] * 2]),
+    ],
+)
+def test_a_range_beyond_a_limit_of_prometheus_is_asked_in_parts(
+    start_prometheus: StartPrometheus,
+    monkeypatch: pytest.MonkeyPatch,
+    most_points: int,
+    most_samples: int | None,
+    lengths: list[int],
+    statuses: list[str],
 ) -> None:
-    """Prometheus refuses 11,001 points of a series; here no request asks for so many."""
-    grid, count = Grid(1_000, 0), 25_000
-    begin = grid.first_from(clock.wall() - 2 * count)
-    statuses: list[str] = []
-    with range_reading(prometheus_server.url, observer=Observed(statuses)) as reader:
-        parts = list(reader.parts("vector(7)", RangeRequest(grid, begin, begin + count)))
-    assert statuses == ["200"] * 4
-    assert sum(part.end - part.begin for part in parts) == count
+    monkeypatch.setattr(range_fetching, "MOST_POINTS", most_points)
+    server = start_prometheus(flags=[f"--query.max-samples={most_samples or 50_000_000}"])
+    received: list[str] = []
+    grid = Grid(1_000, 0)
+    begin = grid.first_from(clock.wall() - 50_000)
+    asked = RangeRequest(grid, begin, begin + sum(lengths))
+    parts = asked_at(server.url, asked, "vector(7)", observer=Observed(received))
+    assert covered(parts) == list(pairwise(accumulate(lengths, initial=begin)))
+    assert received == statuses
     for part in parts:
         assert isinstance(part.answer, Matrix)
         (series,) = part.answer.series
         assert series.runs == [(part.begin, part.end - part.begin)]
         assert set(series.values) == {7.0}
-
-
-def test_a_refusal_of_too_many_points_is_asked_in_parts(
-    prometheus_server: PrometheusServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(range_fetching, "MOST_POINTS", 20_000)
-    grid = Grid(1_000, 0)
-    begin = grid.first_from(clock.wall() - 50_000)
-    statuses: list[str] = []
-    with range_reading(prometheus_server.url, observer=Observed(statuses)) as reader:
-        parts = list(reader.parts("vector(7)", RangeRequest(grid, begin, begin + 12_000)))
-    assert covered(parts) == [(begin, begin + 6_000), (begin + 6_000, begin + 12_000)]
-    assert (failures(parts), statuses) == ([], ["400", "200", "200"])
-
-
-def test_smaller_parts_keep_to_a_limit_of_samples(start_prometheus: StartPrometheus) -> None:
-    server = start_prometheus(flags=["--query.max-samples=1000"])
-    grid = Grid(1_000, 0)
-    begin = grid.first_from(clock.wall() - 50_000)
-    parts = asked_at(server.url, RangeRequest(grid, begin, begin + 3_000), "vector(7)")
-    assert failures(parts) == []
-    assert [part.end - part.begin for part in parts] == [750] * 4
 
 
 def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
