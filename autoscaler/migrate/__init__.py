@@ -1,1 +1,1 @@
-"""Importing other autoscalers' objects as targets, and moving workloads over and back."""
+"""Imports other autoscalers' objects as targets, and moves workloads over and back."""

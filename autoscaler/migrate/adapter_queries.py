@@ -1,8 +1,8 @@
-"""A metric that prometheus-adapter serves by a rule -> the query that gives the same here.
+"""Converts a metric that prometheus-adapter serves by a rule to an equal query here.
 
-The adapter asks for each HPA by itself: for its namespace, its pods or object, and its selector.
-Here a query is asked once for all.  So what would be pinned by matchers is kept as labels of the
-answer, if the expression allows it; otherwise the query equals the adapter's.
+The adapter sends a query for each HPA: for its namespace, its pods or object, and its selector.
+Here one query is sent for all. So the labels that the adapter pins with matchers are kept as labels
+of the answer, if the expression permits it; otherwise the query equals the adapter's.
 """
 
 import difflib
@@ -31,7 +31,7 @@ from autoscaler.migrate.go_text import LONGEST_TEXT, VALUES, Template, TemplateE
 
 MetricType = Literal["Pods", "Object", "External"]
 FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
-"""Returns the labels of the series that a selector matches; raises what its connection raises."""
+"""Returns the labels of the series that a selector matches; raises errors of its connection."""
 
 _RANGE = re.compile(r"\[([0-9a-z]{1,20})\]")
 _BUILT_IN = "the built-in query replaces it: each container counts once, averaged over 2m"
@@ -45,10 +45,10 @@ _LONGEST_NAME = 63
 _LONGEST_SHOWN = 100
 _MOST_CONDITIONS = 100
 _MOST_PARTS = 6
-"""Of the queries that are tried one after the other where it is open which series there are."""
+"""The most queries that are tried one after the other if the existing series are unknown."""
 _MOST_NEAREST = 3
 _MOST_WRITTEN = 20
-"""Of other rules that give a metric, which are compared."""
+"""The most other rules for a metric that are compared."""
 _MOST_COMPARED, _LONGEST_COMPARED = 200, 63
 
 _ASK = "ask Prometheus which there are (--prometheus)"
@@ -61,7 +61,7 @@ _CONTAINER_FAMILIES = (
     *("network_", "oom_events", "perf_", "pressure_", "processes", "referenced_", "sockets"),
     *("spec_", "start_time_", "tasks_state", "threads", "ulimits_", "accelerator_"),
 )
-"""The rest of the names of cAdvisor's metrics after ``container_``."""
+"""The suffixes of cAdvisor's metrics after ``container_``."""
 
 
 class DescribedObject(NamedTuple):
@@ -73,18 +73,18 @@ class DescribedObject(NamedTuple):
 
 
 class ResolvedQuery(NamedTuple):
-    """A query for `queries`, under the name that it is best given."""
+    """A query for `queries`, with the name that suits it best."""
 
     name: str
     query: Query
     selector: Mapping[str, object] | None
     """The selector that the metric has here."""
     notes: tuple[str, ...] = ()
-    """What differs from the adapter, or was chosen: sentences."""
+    """Differences from the adapter, and choices, as sentences."""
 
 
 class UnresolvedQuery(NamedTuple):
-    """Why there is no query: a sentence that says what to do."""
+    """Why there is no query: a sentence with what to do."""
 
     sentence: str
 
@@ -101,8 +101,8 @@ def resolve(
 ) -> ResolvedQuery | UnresolvedQuery:
     """Return the query for a metric of an HPA in a namespace; ``selector`` is a LabelSelector.
 
-    Of several rules that can give the metric the adapter takes the last that finds series.
-    ``find_series`` answers which that is; without it the names in the rules have to.
+    If several rules can give the metric, the adapter uses the last that finds series.
+    ``find_series`` determines that rule; without it the names in the rules decide.
     """
     if len(name) > LONGEST_TEXT:
         return UnresolvedQuery(
@@ -122,7 +122,7 @@ def resolve(
 
 
 def resource_queries(rules: AdapterRules) -> tuple[dict[str, Query], tuple[str, ...]]:
-    """Return what `resourceRules` give for `resourceQueries`, and why some give nothing."""
+    """Return `resourceQueries` from `resourceRules`, and why some rules give none."""
     queries: dict[str, Query] = {}
     problems = []
     for name, rule in rules.resource.items():
@@ -147,7 +147,7 @@ class _SelectorCondition(NamedTuple):
 
     @property
     def matcher(self) -> str:
-        """The matcher that the adapter makes of it."""
+        """The matcher that the adapter creates from it."""
         value = quoted("|".join(self.values))
         signs = {"=": "=", "In": "=~", "NotIn": "!~", "Exists": "!=", "DoesNotExist": "="}
         return f"{self.key}{signs[self.operator]}{value}"
@@ -155,7 +155,7 @@ class _SelectorCondition(NamedTuple):
 
 @dataclass(frozen=True)
 class _AdapterMetric:
-    """A metric of an HPA, as it asks the adapter for it."""
+    """A metric of an HPA, as requested from the adapter."""
 
     kind: MetricType
     name: str
@@ -163,7 +163,7 @@ class _AdapterMetric:
     described: DescribedObject | None
     conditions: tuple[_SelectorCondition, ...]
     advice: str
-    """What to do where the series decide."""
+    """The hint if the series decide."""
 
     @property
     def of_namespace(self) -> bool:
@@ -184,13 +184,13 @@ class _AdapterMetric:
 
 @dataclass(frozen=True)
 class _RuleCandidate:
-    """A rule that can give the metric, and a name that its series can have, empty for none."""
+    """A rule for the metric, and a possible name of its series, empty if unknown."""
 
     rule: AdapterRule
     series: str
     sure: bool = True
     is_guess: bool = False
-    """Whether the rule takes series of longer names, too."""
+    """Whether the rule also matches series with longer names."""
     is_found: bool = False
     """Whether Prometheus has the series."""
 
@@ -201,9 +201,9 @@ class _RuleCandidate:
 def _candidates(
     rules: AdapterRules, asked: _AdapterMetric, find_series: FindSeries | None
 ) -> tuple[list[_RuleCandidate], list[_RuleCandidate]]:
-    """Return the rules to take, the winner first, and others that may win instead.
+    """Return the rules to use, the winner first, and others that may win instead.
 
-    Those to take are several where it is open which series there are.
+    There are several to use if the existing series are unknown.
     """
     considered = rules.external if asked.kind == "External" else rules.custom
     naming = [
@@ -215,7 +215,7 @@ def _candidates(
         for rule in reversed(considered)
         for candidate in _of_rule(rule, asked.name, names)
     ]
-    # The adapter has a metric for those objects only that the rule has a label for.
+    # The adapter has a metric only for objects that the rule has a label for.
     possible = [
         candidate for candidate in every if asked.has_label(candidate.rule.resources)
     ] or every[:1]
@@ -253,7 +253,7 @@ def _candidates(
 
 
 def _of_rule(rule: AdapterRule, metric: str, names: Sequence[str]) -> Iterator[_RuleCandidate]:
-    """Yield the names of series that a rule can make a metric of; other rules have ``names``."""
+    """Yield the names of series from which a rule can make a metric; ``names`` are other rules'."""
     found = [name for name in names if rule.name_of(name) == metric]
     made = rule.series_of(metric)
     only = {possible_text.text for possible_text in made if possible_text.sure}
@@ -270,7 +270,7 @@ def _of_rule(rule: AdapterRule, metric: str, names: Sequence[str]) -> Iterator[_
 
 
 def _covers(candidate: _RuleCandidate, rule: AdapterRule) -> bool:
-    """Return whether a candidate finds series wherever a rule does that names the same."""
+    """Return whether a candidate finds series wherever a rule for the same series does."""
     if rule is candidate.rule:
         return True
     here, there = (
@@ -329,7 +329,7 @@ def _discovery(selector: VectorSelector, names: Sequence[str], label: str | None
 
 
 def _nothing(rules: AdapterRules, asked: _AdapterMetric) -> UnresolvedQuery:
-    """Say that no rule gives a metric, and which metrics come near."""
+    """Return that no rule gives a metric, and which metrics are similar."""
     considered = rules.external if asked.kind == "External" else rules.custom
     others = rules.custom if asked.kind == "External" else rules.external
     known = dict.fromkeys(rule.literal_name or rule.metric or "" for rule in considered)
@@ -360,7 +360,7 @@ def _nothing(rules: AdapterRules, asked: _AdapterMetric) -> UnresolvedQuery:
 
 
 class _WrittenQuery(NamedTuple):
-    """PromQL for a metric; ``own`` says for whom it is, where not for all."""
+    """PromQL for a metric; ``own`` names the HPA if the query is not for all."""
 
     promql: str
     selector: Mapping[str, object] | None
@@ -407,7 +407,7 @@ def _doubts(
     asked: _AdapterMetric,
     texts: Sequence[str],
 ) -> Iterator[str]:
-    """Say where it is open which series there are, and so which rule counts."""
+    """Return why the rule that counts is uncertain: the existing series are unknown."""
     where = candidates[0].rule.where
     if len(texts) > 1:
         yield (
@@ -446,7 +446,7 @@ def _has_text(candidate: _RuleCandidate, texts: Sequence[str], asked: _AdapterMe
 
 @dataclass
 class _RuleWriter:
-    """Writes the query of one rule and one series for what is asked."""
+    """Writes the query of one rule and one series for a request."""
 
     rule: AdapterRule
     series: str
@@ -517,7 +517,7 @@ class _RuleWriter:
         return pinned
 
     def _is_pinned(self, condition: _SelectorCondition) -> bool:
-        """Return whether a condition of the selector says no more than what is pinned."""
+        """Return whether a condition of the selector is implied by the pinned labels."""
         key, operator, values = condition
         pinned = self.pinned.get(key)
         if pinned is None or operator != "=":
@@ -558,7 +558,7 @@ class _RuleWriter:
             ) from error
 
     def _constant(self, text: str, tree: Node) -> _WrittenQuery:
-        """Write a query on which namespace and selector have no effect."""
+        """Write a query that namespace and selector do not affect."""
         nan = promql_answers.may_be_nan(tree)
         selector: Mapping[str, object] | None = None
         if self.conditions:
@@ -590,7 +590,7 @@ class _RuleWriter:
         return kept
 
     def _shared(self, text: str) -> _WrittenQuery | None:
-        """Write the query for all who ask; None where the expression does not let that be."""
+        """Write the query for all HPAs; None if the expression does not permit it."""
         asked = self.asked
         keys = {condition.key: condition.values for condition in self.conditions}
         plain = all(
@@ -670,7 +670,7 @@ def _is_marked(selector: VectorSelector) -> bool:
 
 
 def _presence(tree: Node, wanted: Sequence[tuple[str, str]]) -> str:
-    """Return the matchers by which labels are not a value, but those that are there already."""
+    """Return matchers that require labels to exist, without those that are already there."""
     marked = [selector for selector in selectors_in(tree) if _is_marked(selector)]
     return ",".join(
         f"{label}!={quoted(value)}"
@@ -680,7 +680,7 @@ def _presence(tree: Node, wanted: Sequence[tuple[str, str]]) -> str:
 
 
 def _unmarked(text: str, matchers: str) -> str:
-    """Write the matchers in the place of their mark; braces that are then empty are left out."""
+    """Replace the mark by the matchers; empty braces are omitted."""
     if matchers:
         return text.replace(_MARK, matchers)
     for written in (f"{_MARK}, ", f"{_MARK},", f", {_MARK}", f",{_MARK}", f"{{{_MARK}}}", _MARK):
@@ -689,7 +689,7 @@ def _unmarked(text: str, matchers: str) -> str:
 
 
 def _conditions(selector: object) -> Iterator[_SelectorCondition]:
-    """Yield the conditions of a LabelSelector in the order in which Kubernetes has them."""
+    """Yield the conditions of a LabelSelector in Kubernetes' order."""
     found: list[_SelectorCondition] = []
     labels = child(selector, "matchLabels")
     for key, value in labels.items() if isinstance(labels, Mapping) else ():
@@ -746,7 +746,7 @@ def _resource_query(name: str, rule: ResourceRule) -> Query | None:
 
 
 def _usage_of(tree: Node, marked: str, wanted: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-    """Return what a query adds up of cAdvisor, and its matchers; None for anything else."""
+    """Return what a query sums up from cAdvisor, and its matchers; None for anything else."""
     match tree:
         case Aggregation("sum" | "max" | "avg", "by", arguments=(inner,)):
             pass

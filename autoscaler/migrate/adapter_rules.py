@@ -31,10 +31,10 @@ _Made = TypeVar("_Made")
 _SETTINGS = "it configures the adapter's own pods, and nothing asks it any longer"
 _AROUND = "not needed: nothing uses the adapter any more"
 _HOLDERS = frozenset({"ConfigMap", "HelmRelease", "HelmChart", "Application", "ApplicationSet"})
-"""Objects in whose values or texts there may be rules."""
+"""The kinds of objects whose values or texts may contain rules."""
 _OF_OBJECTS = frozenset({"apiVersion", "kind", "metadata", "status"})
 _DEEPEST = 8
-"""Levels at which rules are searched for: an ApplicationSet has them at the sixth."""
+"""The levels at which rules are searched: an ApplicationSet has them at the sixth."""
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
 _ANY = GoRegex(".*")
 _MOST_RULES = 1_000
@@ -45,7 +45,7 @@ _MOST_SERIES = 8
 
 @dataclass(frozen=True)
 class Resources:
-    """Which labels name which Kubernetes objects: `resources` of a rule."""
+    """The labels that name Kubernetes objects: `resources` of a rule."""
 
     overrides: tuple[tuple[str, str, str], ...] = ()
     """Label, group (empty for any) and resource, in lower case."""
@@ -83,20 +83,20 @@ class AdapterRule:
     """Its place in its document, such as ``rules[3]``."""
     series_query: str
     metrics_query: Template | None
-    """None where it is not written: the adapter then answers nothing."""
+    """None if it is missing: the adapter then answers nothing."""
     resources: Resources
     filters: tuple[tuple[bool, GoRegex], ...] = ()
-    """Whether the name of a series has to match, and what."""
+    """Whether the name of a series must match, and the pattern."""
     matches: GoRegex = _ANY
     name_as: str = "$0"
     of_chart: bool = False
     """Whether it is one of the chart's default rules, which are in no file."""
     problem: str = ""
-    """Why a part of it could not be read."""
+    """Why a part of it is not understood."""
 
     @cached_property
     def selector(self) -> VectorSelector | None:
-        """The series that it is about; None where the selector is not understood."""
+        """The selector of its series; None if it is not understood."""
         try:
             tree = parse(self.series_query)
         except ValueError:
@@ -105,7 +105,7 @@ class AdapterRule:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of series that its selector has, as text or as an expression of few texts."""
+        """The names of series in its selector, as text or as an expression with few texts."""
         selector = self.selector or VectorSelector("")
         named = (selector.name, *(matcher.value for matcher in selector.name_matchers))
         names = [name for name in named if name]
@@ -115,7 +115,7 @@ class AdapterRule:
 
     @property
     def series(self) -> str:
-        """The one name that its series have; empty where they have several."""
+        """The only name of its series; empty if there are several."""
         return self.names[0] if len(self.names) == 1 else ""
 
     @cached_property
@@ -132,12 +132,12 @@ class AdapterRule:
 
     @cached_property
     def literal_name(self) -> str | None:
-        """The name of its metric, where that does not depend on the series."""
+        """The name of its metric, if it does not depend on the series."""
         parts = list(parts_of(self.name_as, self.matches))
         return "".join(map(str, parts)) if all(isinstance(part, str) for part in parts) else None
 
     def takes(self, series: str) -> bool:
-        """Return whether it is about series of this name, as far as the name says it."""
+        """Return whether it may match series with this name."""
         if self.series and series != self.series:
             return False
         if any(
@@ -149,7 +149,7 @@ class AdapterRule:
         )
 
     def name_of(self, series: str) -> str | None:
-        """Return the name of the metric that series of a name become; None for none."""
+        """Return the name of the metric for series with a name; None without one."""
         found = self.matches.search(series)
         if found is None or not self.takes(series):
             return None
@@ -157,11 +157,11 @@ class AdapterRule:
 
     @cached_property
     def metric(self) -> str | None:
-        """The name of its metric, where its series have one name."""
+        """The name of its metric, if its series have one name."""
         return self.name_of(self.series) if self.series else None
 
     def series_of(self, metric: str) -> list[PossibleText]:
-        """Return names of series that become a metric: the one there is, or the shortest."""
+        """Return names of series that become a metric: the only one, or the shortest."""
         if self.series:
             return [PossibleText(self.series, sure=True)] if self.metric == metric else []
         captures = captures_of(metric, self.name_as, self.matches)
@@ -179,7 +179,7 @@ class AdapterRule:
         return right[::-1][:_MOST_SERIES]
 
     def can_be(self, metric: str) -> bool:
-        """Return whether the name of a metric has the form that it gives to names."""
+        """Return whether the name of a metric has the form of its names."""
         return captures_of(metric, self.name_as, self.matches) is not None
 
 
@@ -196,21 +196,21 @@ class ResourceRule:
 
 @dataclass(frozen=True)
 class AdapterRules:
-    """All rules of some documents, in their order: of two that give a metric the later one wins."""
+    """All rules of some documents, in order: of two rules for a metric the later one wins."""
 
     custom: tuple[AdapterRule, ...] = ()
     external: tuple[AdapterRule, ...] = ()
     resource: Mapping[str, ResourceRule] = field(default_factory=dict)
     prometheus_url: str | None = None
     problems: tuple[str, ...] = ()
-    """What is wrong with rules that are left out."""
+    """The errors of rules that are left out."""
 
 
 def rules_in(fields: Fields) -> AdapterRules | None:
     """Read the rules of a document; None without rules.
 
-    It is a configuration of the adapter, values of its chart, or anything around these: a chart
-    of charts, or a ConfigMap, HelmRelease, HelmChart, Application or ApplicationSet.
+    It is a configuration of the adapter, values of its chart, or an object that contains these: a
+    chart of charts, or a ConfigMap, HelmRelease, HelmChart, Application or ApplicationSet.
     """
     kind = fields.peek("kind")
     of_object = kind is not None and isinstance(fields.peek("apiVersion"), str)
@@ -220,14 +220,14 @@ def rules_in(fields: Fields) -> AdapterRules | None:
     for view in _views(fields):
         found.append(_rules(view))
         if fields.peek(*view.location[len(fields.location) :]) is not view.value:
-            view.refuse_the_rest()  # variables inside a text are not visible outside
+            view.refuse_the_rest()  # Variables in a text are not visible outside of it.
     return merged(found) if found else None
 
 
 def merged(several: Iterable[AdapterRules]) -> AdapterRules:
-    """Put the rules of several documents together, in their order.
+    """Return the rules of several documents together, in order.
 
-    The server is one only if all documents that name one agree.
+    The server is only set if all documents that name one agree.
     """
     every = list(several)
     urls = {rules.prometheus_url for rules in every} - {None}
@@ -321,7 +321,7 @@ def _of_chart(view: Fields) -> AdapterRules:
         if key in view.within("rules").value:
             view.carried("rules", key)
     read = _read(view, ("rules", "custom"), ("rules", "external"), ("rules", "resource"))
-    # The chart has them unless told otherwise.
+    # The chart has them by default.
     default = view.peek("rules", "default")
     known = chart_rules() if default is not False else ()
     return AdapterRules((*known, *read.custom), read.external, read.resource, url, read.problems)
@@ -401,7 +401,7 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
 
 
 def _carry_if_empty(place: Fields, *keys: str | int) -> None:
-    """Take a key that says nothing as carried over: an empty text, list or mapping, or null."""
+    """Count a key without content as carried over: an empty text, list or mapping, or null."""
     if keys[-1] in place.within(*keys[:-1]).value and not place.peek(*keys):
         place.carried(*keys)
 
@@ -489,7 +489,7 @@ def _label_template(text: str) -> Template:
 _CADVISOR = '{__name__=~"^container_.*",container!="POD",namespace!="",pod!=""}'
 _OTHERS = '{namespace!="",__name__!~"^container_.*"}'
 _CHART: Sequence[tuple[str, str, str, str]] = (
-    # the series, a name that is left out, the name that is taken, and what is done with a series
+    # The series, a name that is omitted, the name that is used, and what is done with a series.
     (_CADVISOR, "", "^container_(.*)_seconds_total$", "rate"),
     (_CADVISOR, "^container_.*_seconds_total$", "^container_(.*)_total$", "rate"),
     (_CADVISOR, "^container_.*_total$", "^container_(.*)$", ""),
@@ -497,7 +497,7 @@ _CHART: Sequence[tuple[str, str, str, str]] = (
     (_OTHERS, ".*_seconds_total", "^(.*)_total$", "rate"),
     (_OTHERS, "", "^(.*)_seconds_total$", "rate"),
 )
-"""What the chart of prometheus-adapter does where `rules.default` is true."""
+"""The effect of `rules.default: true` in the chart of prometheus-adapter."""
 
 
 @cache

@@ -1,7 +1,7 @@
-"""`autoscaler adopt`: takes a target over from another autoscaler without a bump, or gives it back.
+"""`autoscaler adopt`: takes over a target, or returns it, without a change of its replicas.
 
-Without ``execute`` it prints the steps as commands.  Each step leaves a state in which one of the
-two scales the workload, or keeps its count, and from which the same command continues.
+Without ``execute`` it prints the steps as commands. After each step either one of the two scales
+the workload, or its count stays, and the same command continues from there.
 """
 
 import shlex
@@ -49,9 +49,9 @@ _LONGEST_COUNT = 20
 
 
 def adopt(names: Sequence[str], place: SourceOptions, wishes: AdoptOptions) -> int:
-    """Take the targets over that are named, or give them back; return the exit code.
+    """Take over the named targets, or return them; return the exit code.
 
-    They come from the configuration of ``place``.
+    They are in the configuration of ``place``.
     """
     config = place.config or Path()
     loaded = load(config, namespace_or_anywhere)
@@ -77,7 +77,7 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: AdoptOptions) -> i
 
 
 def _cluster_of(config: Config, named: Collection[str]) -> str:
-    """Return the cluster of all targets that are named; raises CommandError if it is not one."""
+    """Return the cluster of all named targets; raises CommandError for several."""
     clusters = sorted({target.cluster for target in config.targets if target.key in named})
     if len(clusters) > 1:
         both = " and ".join(clusters[:2])
@@ -86,14 +86,14 @@ def _cluster_of(config: Config, named: Collection[str]) -> str:
 
 
 def _kubectl(settings: KubernetesSettings, wishes: AdoptOptions) -> str:
-    """Return the flags by which kubectl asks the same cluster."""
+    """Return the flags with which kubectl uses the same cluster."""
     context, kubeconfig = wishes.context or settings.context, settings.kubeconfig
     flags = (("--kubeconfig", kubeconfig), ("--context", context))
     return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in flags if value)
 
 
 def _review(moves: Sequence[Move], wishes: AdoptOptions, kubectl: str) -> None:
-    """Print the steps for each target, and what is in the way."""
+    """Print the steps for each target, and the obstacles."""
     check, shown = _problems_over, adoption_text.over
     if wishes.back:
         check, shown = _problems_back, adoption_text.back
@@ -153,7 +153,7 @@ def _problems_over(move: Move, wishes: AdoptOptions) -> list[str]:
 
 
 def _doubts(move: Move, standing: Situation) -> list[str]:
-    """Return what speaks against going over now, though it could be done."""
+    """Return the reasons against a takeover now that --force overrides."""
     doubts = []
     if standing.word == State.FAILING and standing.state is not None:
         doubts.append(f"it is failing: {standing.state.message}")
@@ -186,14 +186,14 @@ def _lacked_rights(move: Move, other: Other) -> list[str]:
 
 
 def _over(moves: Sequence[Move], wishes: AdoptOptions) -> None:
-    """Take the other autoscalers away one by one, once the daemon sees all of them."""
+    """Remove the other autoscalers one by one, when the daemon sees all of them."""
     others = [_seen(move) for move in moves]
     for move, other in zip(moves, others, strict=True):
         _take_over(move, other, wishes)
 
 
 def _seen(move: Move) -> Other:
-    """Save the other autoscaler, once the daemon sees it; return it."""
+    """Save the other autoscaler when the daemon sees it; return it."""
     standing = move.look()
     if standing.other.is_there:
         standing = move.until(
@@ -245,7 +245,7 @@ def _take_away(move: Move, first: Other, wishes: AdoptOptions) -> int | None:
                 f"object that was saved; {AGAIN}"
             )
         failure = move.cluster.delete(other.autoscaler)
-        # Each sync of an HPA changes it: that it was at rest holds no more then.
+        # Each sync of an HPA changes it, so it may no longer be at rest.
         changed = failure is not None and failure.status == _CONFLICT
         if not changed:
             _fail(move, failure)
@@ -264,7 +264,7 @@ def _take_away(move: Move, first: Other, wishes: AdoptOptions) -> int | None:
 
 
 def _is_at_rest(autoscaler: JsonObject | None, count: int | None) -> bool:
-    """Return whether the other one has the count that it wants, so that it is taken over whole."""
+    """Return whether the other autoscaler has its desired count, so that no change is lost."""
     status = {} if autoscaler is None else autoscaler.get("status") or {}
     wanted = status.get("desiredReplicas")
     # At zero an HPA decides nothing; before its first sync it wants 0.
@@ -280,7 +280,7 @@ def _fail(move: Move, failure: Failure | None) -> None:
 
 
 def _problems_back(move: Move, wishes: AdoptOptions) -> list[str]:
-    """Return why a target cannot be given back."""
+    """Return why a target cannot be returned."""
     standing = move.look()
     if standing.other.is_there:
         return []
@@ -306,7 +306,7 @@ def _problems_back(move: Move, wishes: AdoptOptions) -> list[str]:
 
 
 def _back(moves: Sequence[Move]) -> None:
-    """Bring the other autoscalers back, and wait until the daemon sees them."""
+    """Restore the other autoscalers, and wait until the daemon sees them."""
     before = [move.look() for move in moves]
     for move, standing in zip(moves, before, strict=True):
         _bring_back(move, standing)
@@ -334,7 +334,7 @@ def _bring_back(move: Move, standing: Situation) -> None:
 
 
 def _wake(move: Move) -> None:
-    """Set a count of 0 to the least of the HPA that comes back, which would never leave it."""
+    """Scale from 0 to the minimum of the restored HPA, which would never leave 0."""
     least = move.least_awake()
     woken = move.cluster.wake(least)
     if isinstance(woken, Failure):
@@ -344,14 +344,14 @@ def _wake(move: Move) -> None:
 
 
 def _leave_alone(move: Move, before: Situation) -> None:
-    """Wait until the daemon leaves the target alone, if it can be asked."""
+    """Wait until the daemon stops writing the target, if it answers."""
     now = move.look()
     if before.mode is not None:
         now = move.until(
             lambda now: now if now.is_left_alone else None, adoption_text.not_left_alone
         )
     if before.other.object is None:
-        _wake(move)  # the daemon may have gone on before it saw the HPA
+        _wake(move)  # The daemon may have continued before it saw the HPA.
     _tell(move, adoption_text.given_back(now, before.count))
 
 

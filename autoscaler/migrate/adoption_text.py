@@ -36,27 +36,27 @@ _LONGEST_NAME = 253
 
 
 def situation_text(standing: Situation) -> str:
-    """Say what the other autoscaler wants."""
+    """Return what the other autoscaler wants."""
     other = standing.other
     return f"{other} scales it" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
 
 
 def ours(standing: Situation) -> str:
-    """Say what this one would do."""
+    """Return what this autoscaler would do."""
     if standing.state is None:
         return f"not known: {standing.unknown}"
     return printable(standing.state.message, LONGEST_SENTENCE)
 
 
 def in_charge(now: Situation, before: int | None) -> str:
-    """Say what became of the count, and why."""
+    """Return the count at the takeover, and the current decision."""
     message = "" if now.state is None else printable(now.state.message, LONGEST_SENTENCE)
     count = "an unknown count" if before is None else wording.counted(before, "replica")
     return f"done: it is scaled from here, and was taken over at {count}; {message}"
 
 
 def given_back(now: Situation, before: int | None) -> str:
-    """Say what the count was and is, and whether the daemon leaves the target alone."""
+    """Return the counts before and after, and whether the daemon has stopped writing the target."""
     if now.mode is None:
         return f"done; it is not known whether the daemon leaves it alone: {now.unknown}"
     counts = f"{before} -> {now.count}" if now.count != before else f"{now.count}"
@@ -73,7 +73,7 @@ IN_SHADOW = (
 
 
 def not_at_rest(now: Situation) -> str:
-    """Say why the other one was not taken away."""
+    """Return why the other autoscaler was not removed."""
     if now.mode is Mode.SHADOW:
         return IN_SHADOW
     if not now.is_left_alone:
@@ -87,7 +87,7 @@ def not_at_rest(now: Situation) -> str:
 
 
 def not_gone(key: str, other: Other) -> str:
-    """Say why the other one is still there."""
+    """Return why the other autoscaler still exists."""
     stays = f"{key} is left alone as long as it is there"
     if other.scaled_object is not None:
         paused = f"{named(other.scaled_object)} is paused, and {other} is still there"
@@ -98,7 +98,7 @@ def not_gone(key: str, other: Other) -> str:
 
 
 def not_in_charge(key: str, now: Situation) -> str:
-    """Say why the daemon does not scale it."""
+    """Return why the daemon does not scale it."""
     if now.other.autoscaler is not None:
         return not_gone(key, now.other)
     if now.mode is Mode.SHADOW:
@@ -107,12 +107,12 @@ def not_in_charge(key: str, now: Situation) -> str:
 
 
 def not_made(now: Situation) -> str:
-    """Say that KEDA has not made its autoscaler."""
+    """Return that KEDA has not created its autoscaler."""
     return f"KEDA has made no HorizontalPodAutoscaler of {now.other}: does its operator run?"
 
 
 def not_left_alone(now: Situation) -> str:
-    """Say that the daemon does not see the other one."""
+    """Return that the daemon does not see the other autoscaler."""
     word = now.word or "not known"
     return (
         f"the daemon does not see {now.other}, and says that the target is {word}. Give it the "
@@ -125,7 +125,7 @@ def not_left_alone(now: Situation) -> str:
 
 
 def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
-    """Return the lines of a review of going over; ``kubectl`` are flags of that."""
+    """Return the lines of a review of a takeover; ``kubectl`` are its flags."""
     other, where = standing.other, _where(move, kubectl)
     lines = [*_head(move, standing, problems), *_section("note", notes_over(move, standing))]
     if other.object is None or not other.is_there:
@@ -145,7 +145,7 @@ def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
 
 
 def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
-    """Return the lines of a review of going back; ``kubectl`` are flags of that."""
+    """Return the lines of a review of a return; ``kubectl`` are its flags."""
     other, where = standing.other, _where(move, kubectl)
     lines = [*_head(move, standing, problems), *_section("note", _notes_back(move, other))]
     if other.is_there:
@@ -175,7 +175,7 @@ def _head(move: Move, standing: Situation, problems: Sequence[str]) -> list[str]
         there = "no other autoscaler scales it"
     elif not other.is_there:
         there = f"{named(other.object)} is paused"
-    # Why it is not known is in the way, then.
+    # The reason is already among the obstacles.
     here = [] if standing.unknown in problems else [f"  here: {ours(standing)}"]
     return [move.key, f"  there: {there}", *here, *_section("in the way", problems)]
 
@@ -185,7 +185,7 @@ def _section(what: str, sentences: Sequence[str]) -> list[str]:
 
 
 def notes_over(move: Move, standing: Situation) -> list[str]:
-    """Return what to know before going over."""
+    """Return notes on a takeover."""
     notes, other = [], standing.other
     if other.is_there and standing.mode is not None:
         verdict = verdict_of(move.daemon, move.target.key)
@@ -205,7 +205,7 @@ def notes_over(move: Move, standing: Situation) -> list[str]:
 
 
 def _notes_back(move: Move, other: Other) -> list[str]:
-    """Return what becomes of the count where the other one comes back."""
+    """Return what happens to the count when the other autoscaler returns."""
     scaled_object = other.scaled_object
     if other.is_there or (scaled_object is not None and not may_sleep(scaled_object)):
         return []

@@ -1,4 +1,4 @@
-"""What the manifests become -> the configuration."""
+"""Writes the converted manifests as a configuration."""
 
 import textwrap
 from collections import defaultdict
@@ -49,7 +49,7 @@ class _Layout:
         self._around = {
             location[:length] for location in comments for length in range(len(location))
         }
-        """What has a comment somewhere within it."""
+        """Locations with a comment at or below them."""
 
     def mapping(
         self, value: Mapping[str, object], location: Location, indent: str
@@ -106,7 +106,7 @@ class _Layout:
         return text if len(indent) + len(text) + 2 <= _WIDTH else None
 
     def _on_one_line(self, entry: dict[str, object], location: Location, indent: str) -> str | None:
-        """Return an entry of a mapping on one line, where it is short and simple."""
+        """Return an entry of a mapping on one line, if it is short and simple."""
         ((key, value),) = entry.items()
         if len(location) == 1 or key in {"metrics", "undecided", "behavior", "servers"}:
             return None

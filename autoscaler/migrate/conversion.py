@@ -1,4 +1,4 @@
-"""Manifests -> the targets of one configuration, and what became of each manifest."""
+"""Converts manifests to the targets of one configuration, with the outcome of each manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,10 +29,10 @@ from autoscaler.migrate.options import ImportOptions
 from autoscaler.migrate.other_adapters import defined_by, served_by
 
 NO_NAMESPACE = "default"
-"""The namespace of a manifest that names none, as it is for kubectl unless told otherwise."""
+"""The namespace of manifests without one, as in kubectl by default."""
 
 UNKNOWN_URL = "http://prometheus:9090"
-"""The URL where targets need a Prometheus that no source names."""
+"""The URL if targets need a Prometheus that no source names."""
 
 SERVED = frozenset(get_args(MetricType))
 _TARGET_KEYS = ("namespace", "server", "scaleTargetRef", "undecided", "mode")
@@ -63,11 +63,11 @@ _JOB = (
 
 
 class SeriesError(Exception):
-    """Prometheus could not be asked for series; the text says why.  `find_series` may raise it."""
+    """Prometheus could not be asked for series; the text has the reason. For `find_series`."""
 
 
 class ImportState(Enum):
-    """What became of a manifest."""
+    """The outcome of a manifest."""
 
     IMPORTED = "imported"
     IN_PART = "in part"
@@ -81,17 +81,17 @@ class ImportState(Enum):
 
 @dataclass
 class ImportedManifest:
-    """One manifest, and what became of it."""
+    """One manifest, and its outcome."""
 
     manifest: Manifest
     state: ImportState
     draft: TargetDraft = field(default_factory=lambda: TargetDraft({}))
     why: str = ""
-    """Why it was refused, or what it was used for."""
+    """Why it was refused, or its use."""
 
     @property
     def entries(self) -> list[KeyEntry]:
-        """What became of its keys; of a manifest that is left out one entry says it of all."""
+        """The outcomes of its keys; a manifest that is left out has one entry for all of it."""
         if self.state is ImportState.REFUSED:
             more = (entry for entry in self.manifest.fields.entries() if entry.location)
             lost = [entry for entry in more if entry.outcome is KeyOutcome.REFUSED]
@@ -111,12 +111,12 @@ class ImportedManifest:
         self.draft = TargetDraft({})
 
     def leave(self, location: Sequence[str | int], why: str) -> None:
-        """Have a key of it undecided."""
+        """Make a key of it undecided."""
         self.manifest.fields.refused(*location, why=why)
         self.settle()
 
     def settle(self) -> None:
-        """Write in the target what is undecided, as the keys of the manifest say."""
+        """Write the undecided keys of the manifest in the target."""
         left = [entry for entry in self.entries if entry.outcome is KeyOutcome.REFUSED]
         self.state = ImportState.IN_PART if left else ImportState.IMPORTED
         target = {key: value for key, value in self.draft.target.items() if key != "undecided"}
@@ -133,7 +133,7 @@ def _undecided(entry: KeyEntry) -> dict[str, object]:
 
 @dataclass
 class Conversion:
-    """What the manifests of an import become together."""
+    """The common result of the manifests of an import."""
 
     shared: SharedSettings = field(default_factory=SharedSettings)
     imported: list[ImportedManifest] = field(default_factory=list)
@@ -156,7 +156,7 @@ class Conversion:
 
     @property
     def written(self) -> list[ImportedManifest]:
-        """Those that have a target."""
+        """The manifests with a target."""
         return [manifest for manifest in self.imported if manifest.target]
 
 
@@ -340,7 +340,7 @@ def _scaled_object_of(manifest: Manifest) -> str:
 
 
 def _refusal(manifest: Manifest) -> str:
-    """Return why an autoscaler cannot be one, whatever is in it."""
+    """Return why an autoscaler is refused as a whole."""
     version = str(manifest.fields.peek("apiVersion") or "")
     if manifest.group == KEDA_1:
         return _DEAD.format(describe(version))
@@ -355,13 +355,13 @@ def _refusal(manifest: Manifest) -> str:
 
 
 def _account_for_the_rest(imported: ImportedManifest) -> None:
-    """Say what became of the keys that all kinds have, and refuse those that nobody knows."""
+    """Account for the keys that all kinds have, and refuse unknown ones."""
     fields = imported.manifest.fields
     if imported.state in {ImportState.OTHER, ImportState.REFUSED} or (
         imported.state is ImportState.USED
         and imported.manifest.role in {ManifestRole.VALUES, ManifestRole.AUTOSCALER}
     ):
-        return  # one sentence holds for all of it
+        return  # One sentence is for all of it.
     for key in ("apiVersion", "kind"):
         fields.get(key)
     said = {
@@ -376,7 +376,7 @@ def _account_for_the_rest(imported: ImportedManifest) -> None:
         if not of_keda and (*annotations.location, key) not in said:
             annotations.ignored(key, why=_TOOLS)
     for key in metadata.value:
-        # Of annotations only those are left that are unknown.
+        # Only unknown annotations are left.
         if (*metadata.location, key) not in said and not (
             key == "annotations" and annotations.value
         ):

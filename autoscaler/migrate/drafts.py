@@ -1,4 +1,4 @@
-"""What the importers make: targets, and the queries and servers that targets share."""
+"""The results of importers: targets, and the queries and servers that they share."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ ALWAYS_ZERO = "vector(0)"
 """The query of a target whose windows alone set the count; any server answers it."""
 
 _NAME = re.compile(r"[!-$&-.0-~]{1,200}")
-"""What the name of a metric may be: printable, without / and %."""
+"""The valid names of a metric: printable, without / and %."""
 _OUTSIDE = re.compile(r"[^a-z0-9]+")
 _LONGEST_LABEL = 40
 
 
 class SecretValue(NamedTuple):
-    """A file that holds one value of a Secret or ConfigMap, under the name that is written."""
+    """A file with one value of a Secret or ConfigMap, under the name in the configuration."""
 
     file: str
     namespace: str
@@ -32,7 +32,7 @@ class SecretValue(NamedTuple):
 
 
 class Comment(NamedTuple):
-    """A sentence for a reader of the configuration, above a place in a target; () is its top."""
+    """A sentence above a place in a target, for readers of the file; () is its top."""
 
     location: Location
     text: str
@@ -40,24 +40,24 @@ class Comment(NamedTuple):
 
 @dataclass
 class TargetDraft:
-    """The target that a document becomes: its keys in the order in which they are written.
+    """The target from a document: its keys in the order in which they are written.
 
-    Of `undecided` it has nothing: that follows from what the document's `Fields` say is refused.
+    It lacks `undecided`, which follows from the refused keys of the document's `Fields`.
     """
 
     target: dict[str, object]
     comments: list[Comment] = field(default_factory=list)
     refusal: str = ""
-    """Why nothing of the document is written; then there is no target."""
+    """Why there is no target; empty if there is one."""
     secrets: list[SecretValue] = field(default_factory=list)
 
 
 @dataclass
 class SharedSettings:
-    """What the targets of one configuration have in common."""
+    """The common settings of the targets of one configuration."""
 
     cron_triggers: int = 0
-    """Those whose starts and ends were compared, which takes up to 50 ms each."""
+    """Windows with compared starts and ends, which take up to 50 ms each."""
     queries: dict[str, Query] = field(default_factory=dict)
     query_comments: dict[str, list[str]] = field(default_factory=dict)
     """Sentences above a query, by its name."""
@@ -67,9 +67,9 @@ class SharedSettings:
     _by_query: dict[str, str] = field(default_factory=dict)
 
     def query(self, wanted: str, query: Query, *comments: str) -> str:
-        """Add a query under a name that no other one has, and return the name.
+        """Add a query under a unique name, and return the name.
 
-        An equal query is written once: the name that it has already is returned.
+        An equal query is written once: its existing name is returned.
         """
         name = self._by_query.get(key := repr(query))
         if name is None:
@@ -97,8 +97,8 @@ class SharedSettings:
     def choose_default(self, targets: Sequence[dict[str, object]]) -> list[int] | None:
         """Make the server the default that all targets name; return None if there is one.
 
-        Otherwise return the positions of the targets that need a server and name none.  A target
-        whose queries name one server asks that one for all of its metrics.
+        Otherwise return the positions of the targets that need a server and name none. A target
+        whose queries name one server uses it for all of its metrics.
         """
         found = [self._servers_of(target) for target in targets]
         named = [others if len(others := names - {""}) == 1 else names for names in found]
@@ -118,7 +118,7 @@ class SharedSettings:
         return None
 
     def _servers_of(self, target: Mapping[str, object]) -> set[str]:
-        """Return the servers that the metrics of a target name, and "" for those that name none."""
+        """Return the servers that the metrics of a target name; "" for metrics without one."""
         queries = [self.queries.get(name) for name in queries_of(target)]
         names = {str(child(query, "server") or "") for query in queries if query != ALWAYS_ZERO}
         if "metrics" not in target or len(queries) < len(list(entries(target, "metrics"))):
@@ -127,7 +127,7 @@ class SharedSettings:
 
 
 def external(name: str, kind: object, value: object) -> dict[str, object]:
-    """Write a metric of type External; without a value its target is left to be written."""
+    """Return a metric of type External; without a value its target is undecided."""
     key = "value" if kind == "Value" else "averageValue"
     target = {"type": kind, **({} if value is None else {key: value})}
     return {"type": "External", "external": {"metric": {"name": name}, "target": target}}

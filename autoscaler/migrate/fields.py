@@ -13,28 +13,28 @@ _UNKNOWN = "nothing is known of this key: leave it out there, or write here what
 
 
 class KeyOutcome(Enum):
-    """What became of a key."""
+    """The outcome of a key."""
 
     CARRIED = "carried"
-    """It means the same here."""
+    """It has the same meaning here."""
     DIFFERENT = "different"
-    """It was carried over with a difference, which a sentence names."""
+    """It is carried over with a difference, which a sentence describes."""
     IGNORED = "ignored"
-    """It has no effect here, and needs none; a sentence says why that is right."""
+    """It has no effect here, and needs none; a sentence says why."""
     REFUSED = "refused"
-    """It is lost; a sentence says what to do.  Each is an entry of `undecided` of its target."""
+    """It is lost; a sentence says what to do. Each is an entry of `undecided` of its target."""
 
 
 class KeyEntry(NamedTuple):
-    """What became of a key and of all below it that has no entry of its own."""
+    """The outcome of a key and of all keys below it without their own."""
 
     location: Location
     outcome: KeyOutcome
     why: str = ""
     kind: str = ""
-    """The type of the trigger or metric that it belongs to, where that is worth telling."""
+    """The type of its trigger or metric, if that matters."""
     shown: str = ""
-    """The value as it is shown; empty for a list, a mapping and what may be secret."""
+    """The value to show; empty for a list, a mapping and possible secrets."""
 
     @property
     def sentence(self) -> str:
@@ -50,11 +50,11 @@ class _Entries:
 
 
 class Fields:
-    """A mapping or list within a document; whoever reads a key says with it what became of it.
+    """A mapping or list in a document; its readers record the outcome of each key.
 
-    ``get`` takes a key as carried over; ``different``, ``ignored`` and ``refused`` say otherwise,
-    before or after.  The outcome of a key applies to all keys below it without their own outcome;
-    ``peek`` and ``within`` say nothing.  What is left at the end is refused by ``refuse_the_rest``.
+    ``get`` records a key as carried over; ``different``, ``ignored`` and ``refused`` record other
+    outcomes, before or after. An outcome applies to all keys below it without their own; ``peek``
+    and ``within`` record nothing. ``refuse_the_rest`` refuses all other keys at the end.
     """
 
     def __init__(
@@ -89,23 +89,23 @@ class Fields:
                 yield Fields(value, (*self.location, *keys, index), self._entries)
 
     def parsed(self, *keys: str | int, value: object) -> "Fields":
-        """Return a view of what the text at a key holds; `refuse_the_rest` does not look there."""
+        """Return a view of the data in the text at a key; `refuse_the_rest` ignores it."""
         return Fields(value, (*self.location, *keys), self._entries)
 
     def carried(self, *keys: str | int) -> None:
-        """Note that a key means the same here, whatever was noted before; no keys: all of it."""
+        """Record that a key means the same here, whatever was recorded; no keys: all of it."""
         self._say(keys, KeyOutcome.CARRIED)
 
     def different(self, *keys: str | int, why: str) -> None:
-        """Say that a key was carried over with a difference."""
+        """Record that a key was carried over with a difference."""
         self._say(keys, KeyOutcome.DIFFERENT, why)
 
     def ignored(self, *keys: str | int, why: str) -> None:
-        """Say that a key has no effect here, and needs none."""
+        """Record that a key has no effect here, and needs none."""
         self._say(keys, KeyOutcome.IGNORED, why)
 
     def refused(self, *keys: str | int, why: str, kind: str = "") -> None:
-        """Say that a key is lost, and what to do."""
+        """Record that a key is lost, and what to do."""
         self._say(keys, KeyOutcome.REFUSED, why, kind)
 
     def secret(self, *keys: str | int) -> None:
@@ -117,7 +117,7 @@ class Fields:
             self._entries.by_location[location] = entry._replace(shown="")
 
     def refuse_the_rest(self, why: str = _UNKNOWN) -> None:
-        """Refuse keys without an outcome: each as high up as nothing below it is known."""
+        """Refuse keys without an outcome, at the highest level below which nothing is known."""
         known = {
             location[:length]
             for location in self._entries.by_location
@@ -150,7 +150,7 @@ class Fields:
 
     def _left(self, value: object, location: Location, known: set[Location]) -> Iterator[Location]:
         if self._entries.by_location.get(location) is not None:
-            return  # it covers what is below, which may have entries of its own
+            return  # It covers the keys below, which may have entries of their own.
         if location not in known and location != self.location:
             yield location
             return
@@ -183,7 +183,7 @@ def placeholder(value: object) -> str:
 
 
 def not_filled_in(found: str) -> str:
-    """Say what to do about a placeholder."""
+    """Return what to do about a placeholder."""
     return (
         f"{found} is a placeholder that nothing fills in here: import the manifest as your tool "
         "renders it, or write the value"
@@ -191,7 +191,7 @@ def not_filled_in(found: str) -> str:
 
 
 def placeholders(value: object, location: Location = ()) -> Iterator[tuple[Location, str]]:
-    """Yield where in a value there are placeholders, and which."""
+    """Yield the places and texts of placeholders in a value."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from placeholders(inner, (*location, key))

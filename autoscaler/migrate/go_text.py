@@ -1,6 +1,6 @@
-"""Regular expressions and templates of Go in rules for names, read by `re`, and turned around.
+"""Regular expressions and templates of Go in rules for names, evaluated by `re`, and inverted.
 
-What the two languages do not share, and what `re` may match slowly, is refused.
+Differences between the two languages, and slow matches of `re`, are refused.
 https://github.com/google/re2/wiki/Syntax
 """
 
@@ -12,18 +12,19 @@ from re import _parser  # type: ignore[attr-defined]  # typeshed does not have t
 from typing import Any, NamedTuple
 
 LONGEST = 1_000
-"""Characters of an expression."""
+"""The most characters of an expression."""
 LONGEST_TEXT = 255
-"""Characters of a text that is matched; longer ones match nothing."""
+"""The most characters of a text to match; longer ones match nothing."""
 MOST_GROUPS = 3
-"""References of a name to groups, so that it can be turned around in a moment."""
+"""The most group references of a name, so that inverting it is fast."""
 _MOST_STEPS = 10**7
-"""Of a match: a hundred for each repetition that may begin anywhere, times the alternatives."""
+"""The most steps of a match: a hundred for each repetition that may begin anywhere, times the
+alternatives."""
 _MOST_TEXTS = 16
 _FEW = 4
 """A range of at most this many characters means each of them; a larger one any character."""
 _OTHERWISE = re.compile(r"\(\?(?!P<|:|[ims]{1,3}[:)])|(?<!\\)\{,|\\(?=[^dDwWsSbBAtnrfv_\W])|\\\Z")
-"""What Python reads in another way than Go, or does not know."""
+"""Syntax that Python reads differently from Go, or does not know."""
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z0-9_]{1,100})\}|([A-Za-z0-9_]{1,100}))?")
 BY_HAND = "write the PromQL of the metric in `queries` by hand"
 
@@ -63,7 +64,7 @@ class GoRegex:
         self.groups: Mapping[str, int] = self._pattern.groupindex
         """The numbers of its named groups."""
         self.count = self._pattern.groups
-        """How many groups it has."""
+        """The number of its groups."""
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the leftmost match that Go finds, or None."""
@@ -76,7 +77,7 @@ class GoRegex:
     def texts(self, given: Mapping[int, str] | None = None) -> list[PossibleText]:
         """Return a few short texts that it matches, with groups (0 is all of it) as ``given``.
 
-        None for what can be any text.  A group is not compared with what is given for it.
+        None if it matches any text. A group is not compared with its given text.
         """
         given = given or {}
         if 0 in given:
@@ -153,9 +154,9 @@ def _joined(choices: list[list[PossibleText]]) -> Iterator[PossibleText]:
 
 
 def expand(template: str, regex: GoRegex, match: re.Match[str]) -> str:
-    """Fill in a template as Go's Expand: ``$name`` takes all letters, digits and ``_`` there are.
+    """Expand a template as Go's Expand: ``$name`` takes all letters, digits and ``_`` it can.
 
-    So ``$1_total`` is the group of the name ``1_total``, which there is not, and is empty.
+    So ``$1_total`` is the group with the name ``1_total``, which does not exist, and is empty.
     """
     texts = [match[0], *match.groups(default="")]
     return "".join(
@@ -193,9 +194,9 @@ def unknown_group(template: str, regex: GoRegex) -> str:
 
 
 def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | None:
-    """Return what the groups took if a template has become ``name``; None if it cannot have.
+    """Return the groups' texts if a template has become ``name``; None if it cannot have.
 
-    Of several ways it is the one in which each group takes as much as it can.
+    Of several ways it is the one in which each group takes as much as possible.
     """
     parts = list(parts_of(template, regex))
     numbers = [part for part in parts if isinstance(part, int)]
@@ -207,7 +208,7 @@ def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | No
 
 
 LONGEST_TEMPLATE = 64 << 10
-"""Characters of a template, and of what it becomes."""
+"""The most characters of a template, and of its result."""
 VALUES = "LabelValuesByName"
 _FIELD = re.compile(
     rf'\s*\.(?:{VALUES}\.([A-Za-z_]\w*)|([A-Z]\w*))\s*|\s*index\s+\.{VALUES}\s+"(\w+)"\s*', re.ASCII
@@ -219,7 +220,7 @@ _BY_HAND = (
 
 
 class TemplateError(ValueError):
-    """The template has something other than fields; the message says what to write instead."""
+    """The template has more than fields; the message says what to write instead."""
 
 
 class Template:
@@ -240,10 +241,10 @@ class Template:
             label = found[1] or found[3]
             self._parts.append((f"{VALUES}.{label}" if label else found[2], text))
         self.fields = frozenset(name for name, _ in self._parts)
-        """Those that it writes; a value of a label as ``LabelValuesByName.LABEL``."""
+        """The fields that it uses; a label's value as ``LabelValuesByName.LABEL``."""
 
     def fill(self, data: Mapping[str, str]) -> str:
-        """Return what it becomes.  Raises TemplateError."""
+        """Return its result. Raises TemplateError."""
         unknown = next((name for name, _ in self._parts if name not in data), None)
         if unknown is not None:
             raise TemplateError(f"there is no field .{unknown}: {_BY_HAND}")

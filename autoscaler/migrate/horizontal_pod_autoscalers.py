@@ -1,4 +1,4 @@
-"""A HorizontalPodAutoscaler of any version -> the target that it is here."""
+"""Converts a HorizontalPodAutoscaler of any version to a target."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ _CPU = "targetCPUUtilizationPercentage"
 
 _APPS = {kind.lower(): kind for kind in ("Deployment", "StatefulSet", "ReplicaSet")}
 _NOT_APPS = {"", "app", "extensions"}
-"""Groups in which the HPA controller finds none of these: Deployments were in extensions once."""
+"""Groups without workloads for the HPA controller: Deployments were once in extensions."""
 
 _METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -50,12 +50,12 @@ _CONFIRM = "its query is a guess from the name: correct it in `queries`, then de
 Resolve = Callable[
     [MetricType, str, DescribedObject | None, object], ResolvedQuery | UnresolvedQuery
 ]
-"""Finds the query of a metric by its type, its name, the object that it is about and a selector."""
+"""Finds the query of a metric by its type, its name, its object and a selector."""
 
 
 @dataclass
 class _HpaReading:
-    """One HorizontalPodAutoscaler, as far as it was read."""
+    """One HorizontalPodAutoscaler while it is read."""
 
     fields: Fields
     version: str
@@ -78,14 +78,14 @@ def draft_of(fields: Fields, shared: SharedSettings, resolve: Resolve) -> Target
     version = str(fields.peek("apiVersion") or VERSIONS[-1])
     reading = _HpaReading(fields, version, shared, resolve, draft)
     draft.target["scaleTargetRef"] = _reference(reading)
-    # In the order in which the API's documents have them.
+    # In the order of the API's documents.
     for key in ("minReplicas", "maxReplicas"):
         value = spec.get(key)
         if value is not None:
             draft.target[key] = value
     metrics: object = list(_metrics(reading))
     if not metrics and spec.peek("metrics") is not None:
-        metrics = spec.get("metrics")  # other types are refused with a reason
+        metrics = spec.get("metrics")  # Other types are refused with a reason.
     if metrics or metrics == {}:
         draft.target["metrics"] = metrics
     behavior = _behavior(reading)
@@ -117,7 +117,7 @@ def _reference(reading: _HpaReading) -> dict[str, object]:
 
 
 def _metrics(reading: _HpaReading) -> Iterator[object]:
-    """Yield the metrics in the order of the API server: of the annotation, the list, cpu of v1."""
+    """Yield the metrics in the API server's order: of the annotation, the list, cpu of v1."""
     spec, v1 = reading.fields.within("spec"), reading.version == VERSIONS[0]
     listed = list(_annotated(reading, "metrics", list).each())
     if spec.peek("metrics") is not None:
@@ -147,7 +147,7 @@ def _behavior(reading: _HpaReading) -> object:
 
 
 def _annotated(reading: _HpaReading, name: str, kind: type) -> Fields:
-    """Return what an annotation holds in place of a key that older versions have not."""
+    """Return the value of an annotation for a key that older versions lack."""
     annotations = reading.fields.within("metadata", "annotations")
     key = f"{_ALPHA}{name}"
     text = annotations.peek(key)
@@ -170,7 +170,7 @@ def _metric(reading: _HpaReading, metric: Fields, number: int) -> dict[str, obje
     key = SOURCES.get(kind) if isinstance(kind, str) else None
     source = metric.within(key) if key else metric
     if key is None or not source.value:
-        metric.carried()  # no configuration accepts it, and says why
+        metric.carried()  # Every configuration refuses it, and says why.
         return dict(metric.value)
     metric.get("type")
     of_v2 = not any(source.peek(key) is not None for key in _OLD_KEYS)
@@ -182,14 +182,14 @@ def _metric(reading: _HpaReading, metric: Fields, number: int) -> dict[str, obje
         served = _ServedMetric(reading, cast("MetricType", kind), source, number, of_v2=of_v2)
         written |= served.resolved(written)
         if served.is_annotated and kind == "Object":
-            written.pop("describedObject", None)  # the query gives one value, of no object
+            written.pop("describedObject", None)  # The query gives one value, not of an object.
             kind, key = "External", "external"
     return {"type": kind, key: written}
 
 
 @dataclass
 class _ServedMetric:
-    """A metric that an adapter serves, whose query has to be found."""
+    """A metric that an adapter serves, and that needs a query."""
 
     reading: _HpaReading
     kind: MetricType
@@ -199,7 +199,7 @@ class _ServedMetric:
     is_annotated: bool = False
 
     def resolved(self, written: Mapping[str, object]) -> dict[str, object]:
-        """Return `metric` with the name of its query, and the selector that it has for that."""
+        """Return `metric` with the name of its query, and its selector for that query."""
         keys = ("metric", "name") if self.of_v2 else ("metricName",)
         name, selector = self.source.peek(*keys), child(written, "metric", "selector")
         if not isinstance(name, str) or not name:
@@ -233,7 +233,7 @@ class _ServedMetric:
 
     @property
     def _average(self) -> str:
-        """The key at which an average is written."""
+        """The key of an average."""
         old = "averageValue" if self.kind == "Object" else "targetAverageValue"
         return "target" if self.of_v2 else old
 
@@ -246,14 +246,14 @@ class _ServedMetric:
 
 
 def _of_v2(source: Fields) -> dict[str, object]:
-    """Copy a source of autoscaling/v2, as which it is checked later."""
+    """Copy a source of autoscaling/v2, which is checked later."""
     return {
         key: copy.deepcopy(source.get(key)) for key in source.value if source.get(key) is not None
     }
 
 
 def _source(source: Fields, key: str) -> dict[str, object]:
-    """Write a source of autoscaling/v2beta1 as autoscaling/v2 has it."""
+    """Convert a source of autoscaling/v2beta1 to autoscaling/v2."""
     new = {key: source.get(key) for key in ("name", "container") if source.peek(key) is not None}
     if key == "object":
         new["describedObject"] = source.get("target")
@@ -283,8 +283,8 @@ def _is_ratio(query: Query) -> bool:
 
 
 def _guess(kind: str, name: str, described_kind: str) -> str:
-    """Return PromQL for a metric without a rule, as it is if its series has the same name."""
-    if name.startswith(_GOOGLE):  # whose adapter calls a series PREFIX|NAME|KIND
+    """Return PromQL for a metric without a rule, correct if its series has the same name."""
+    if name.startswith(_GOOGLE):  # Its adapter names a series PREFIX|NAME|KIND.
         name = name.split("|")[1]
     series = name if _METRIC_NAME.fullmatch(name) else f"{{__name__={json.dumps(name)}}}"
     if kind == "Pods":

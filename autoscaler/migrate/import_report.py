@@ -1,4 +1,4 @@
-"""What `autoscaler import` tells: what became of each source, as text or JSON."""
+"""The report of `autoscaler import`: the outcome of each source, as text or JSON."""
 
 import json
 from collections import Counter, defaultdict
@@ -16,38 +16,38 @@ from autoscaler.rendering import wording
 
 _LONGEST = 2000
 _MOST_PLACES = 5
-"""That a line of text names."""
+"""The most names in a line of text."""
 _MOST_KINDS = 5
 
 _HEADINGS = {KeyOutcome.CARRIED: "exactly", KeyOutcome.IGNORED: "ignored"}
 _VERSION = 1
-"""Of the JSON."""
+"""The version of the JSON."""
 
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What became of all sources of one import."""
+    """The outcomes of all sources of one import."""
 
     imported: Sequence[ImportedManifest]
     unread: Sequence[UnreadDocument] = ()
     notes: Sequence[str] = ()
-    """What holds for the configuration as a whole."""
+    """Notes on the configuration as a whole."""
     failures: Sequence[str] = ()
     """What could not be asked."""
     lines: Lines = field(default_factory=Lines)
     verbose: bool = False
-    """Whether its text has the keys that need no attention."""
+    """Whether its text includes the keys that need no attention."""
 
     @property
     def states(self) -> Counter[ImportState]:
-        """How many sources came out how; what could not be read is refused."""
+        """The number of sources with each outcome; unreadable ones count as refused."""
         counted = Counter(manifest.state for manifest in self.imported)
         counted[ImportState.REFUSED] += len(self.unread)
         return counted
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left to decide or to do before the configuration is valid."""
+        """Whether the configuration is valid without further decisions or steps."""
         left = (
             self.states[ImportState.REFUSED] + self.states[ImportState.IN_PART] + len(self.failures)
         )
@@ -106,7 +106,7 @@ class ImportReport:
         return f"{place}: {_called(manifest)}{refused}{became}{part}"
 
     def _keys(self, manifest: ImportedManifest) -> Iterator[str]:
-        """Yield the keys that are carried over as they are, and those that need no counterpart."""
+        """Yield the keys that are carried over unchanged, and those that need no counterpart."""
         groups: dict[tuple[KeyOutcome, str], list[str]] = defaultdict(list)
         for entry in manifest.entries:
             groups[entry.outcome, entry.why].append(path_of(entry.location) or "all of it")

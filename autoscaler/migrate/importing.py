@@ -1,4 +1,4 @@
-"""`autoscaler import`: the autoscalers of others become a configuration, and a report says how."""
+"""`autoscaler import`: converts other autoscalers to a configuration, with a report."""
 
 import re
 import sys
@@ -37,9 +37,9 @@ from autoscaler.prometheus import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND
 
 _CLUSTER = "cluster"
-"""What messages call what was read there."""
+"""The name of the cluster as a source, in messages."""
 _LOST = 3
-"""The exit code where something was refused or is undecided."""
+"""The exit code if a source was refused or is undecided."""
 _MOST_ROUNDS = 100
 _NAME_OF_NONE = "import.yaml"
 _NUMBERED = re.compile(r"\btargets\[([0-9]+)\]")
@@ -47,7 +47,7 @@ _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|([^.\[\]]+)')
 
 
 def import_autoscalers(names: Sequence[Path], options: ImportOptions) -> int:
-    """Convert what is named, write the configuration and the report, and return the exit code."""
+    """Convert the named sources, write configuration and report, and return the exit code."""
     return _Import(options).run(names)
 
 
@@ -110,7 +110,7 @@ class _Import:
             ]
 
     def _finder(self, stack: ExitStack) -> FindSeries | None:
-        """Return what asks Prometheus for series; None where none can be asked."""
+        """Return a function that asks Prometheus for series; None without a Prometheus."""
         url = self._options.prometheus
         if url is None:
             return None
@@ -121,7 +121,7 @@ class _Import:
 
         def find(selector: str) -> list[Mapping[str, str]]:
             if selector not in known:
-                query = f"count by (__name__) ({selector})"  # of each name one answer
+                query = f"count by (__name__) ({selector})"  # One result for each name.
                 answer = reader.query(query, None, clock.monotonic() + settings.timeout)
                 if isinstance(answer, QueryFailure):
                     raise SeriesError(f"Prometheus was not asked for series: {answer.message}")
@@ -154,18 +154,18 @@ class _Import:
     def _tell(self, report: ImportReport, written: Sequence[ImportedManifest]) -> None:
         as_json = self._options.report == "json"
         text = report.json() if as_json else report.text() + ("" if written else self._scope())
-        # Of two texts on one stream neither could be used.
+        # Two texts on one stream could not be separated.
         print(text, file=sys.stderr if self._options.output is None else sys.stdout, flush=True)
 
 
 def _leave_out_defaults(conversion: Conversion) -> None:
-    """Leave out what a person would not write, as an API server fills it in."""
+    """Omit the API server's defaults, which a person would not write."""
     for manifest in conversion.written:
         target = manifest.target
         if target.get("minReplicas") == 1:
             del target["minReplicas"]
         if "behavior" in target:
-            with suppress(ValidationError):  # what is not valid is refused later, as it is written
+            with suppress(ValidationError):  # An invalid value is refused later, as it is written.
                 behavior = HorizontalPodAutoscalerBehavior.model_validate(target["behavior"])
                 dumped = behavior.model_dump(mode="json", by_alias=True, exclude_defaults=True)
                 target["behavior"] = dumped
@@ -175,11 +175,11 @@ def _leave_out_defaults(conversion: Conversion) -> None:
 
 
 def _refuse_what_is_not_valid(conversion: Conversion, folder: Path) -> None:
-    """Refuse what no configuration accepts, and the API server neither, with its sentence."""
+    """Refuse what every configuration, and the API server, refuses, with the same sentence."""
     for manifest in conversion.written:
         for problem in _problems(conversion, [manifest], folder):
             _take(manifest, problem)
-    # What several targets together break, such as two of one workload.
+    # Conflicts between several targets, such as two of one workload.
     for _ in range(_MOST_ROUNDS):
         written, refused = conversion.written, False
         for problem in _problems(conversion, written, folder) if written else ():
@@ -221,7 +221,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def _with_sources(sentence: str, written: Sequence[ImportedManifest]) -> str:
-    """Name the sources of targets that a sentence names by their numbers."""
+    """Replace the numbers of targets in a sentence by the names of their sources."""
     return _NUMBERED.sub(lambda found: _source_of(int(found[1]), written), sentence)
 
 
@@ -235,7 +235,7 @@ def _source_of(index: int, written: Sequence[ImportedManifest]) -> str:
 def _problems(
     conversion: Conversion, written: Sequence[ImportedManifest], folder: Path
 ) -> list[Problem]:
-    """Check targets as the daemon would, but for what is undecided and for files of secrets."""
+    """Check targets as the daemon would, except undecided keys and files of secrets."""
     document = configuration_of(conversion, written).document
     without = [
         {key: value for key, value in manifest.target.items() if key != "undecided"}

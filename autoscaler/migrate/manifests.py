@@ -1,4 +1,4 @@
-"""What `autoscaler import` reads: the manifests of files, folders and standard input."""
+"""The input of `autoscaler import`: the manifests of files, folders and standard input."""
 
 import os
 import re
@@ -32,7 +32,7 @@ KEDA_1 = "keda.k8s.io"
 
 
 class ManifestRole(Enum):
-    """What a document is to an import."""
+    """The role of a document in an import."""
 
     AUTOSCALER = "an autoscaler"
     AUTHENTICATION = "how the triggers of ScaledObjects sign in"
@@ -46,7 +46,7 @@ class Manifest:
 
     fields: Fields
     file: str
-    """As messages call it."""
+    """The name of its source in messages."""
     document: int
     """Its number in the file, from 1."""
     text: bytes = b""
@@ -58,27 +58,27 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """The kind; what people leave out who copy a `spec` is found out."""
+        """The kind; for a copied `spec` without one it is inferred."""
         return kind_of(self.fields.value)
 
     @property
     def group(self) -> str:
-        """The API group, "" for the core group and where no apiVersion is given."""
+        """The API group, "" for the core group and without an apiVersion."""
         return str(self.fields.peek("apiVersion") or "").rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """What it is called in its metadata."""
+        """Its name in the metadata."""
         return str(self.fields.peek("metadata", "name") or "")
 
     @property
     def namespace(self) -> str:
-        """The namespace that it names; empty for none."""
+        """The namespace in the metadata; empty for none."""
         return str(self.fields.peek("metadata", "namespace") or "")
 
     @property
     def role(self) -> ManifestRole:
-        """What it is to an import."""
+        """Its role in an import."""
         if self.kind == HPA and self.group in {"", "autoscaling", "extensions"}:
             return ManifestRole.AUTOSCALER
         if self.kind in OF_KEDA and self.group in {"", "keda.sh", KEDA_1}:
@@ -108,10 +108,10 @@ def is_data_key(text: str) -> bool:
 
 
 def parts_of(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """Split a text into its documents, with the lines before each; what holds nothing is left out.
+    """Split a text into its documents, with the lines before each; empty ones are omitted.
 
-    YAML lets no line within a document begin with its marks, so that one that cannot be parsed
-    does not hide the others.
+    A YAML document cannot contain a line that begins with a document marker, so one that cannot be
+    parsed does not hide the others.
     """
     begin = before = 0
     for mark in (*_BETWEEN.finditer(text), None):
@@ -128,7 +128,7 @@ STANDARD_INPUT = Path("-")
 _SHOWN = "standard input"
 _SUFFIXES = {".yaml", ".yml", ".json"}
 MOST_OF_A_FILE = 64 * 2**20
-"""Bytes; what Helm renders for a whole cluster has a few million."""
+"""The most bytes; Helm renders a few million for a whole cluster."""
 _MOST_OF_ALL = 256 * 2**20
 _MOST_FILES = 50_000
 _MOST_DOCUMENTS = 100_000
@@ -136,7 +136,7 @@ _TEMPLATE = b"{{"
 _OURS = re.compile(
     rb"HorizontalPodAutoscaler|Scaled(?:Object|Job)|TriggerAuth|(?:series|metrics)Query"
 )
-"""What names an autoscaler, or a rule of prometheus-adapter."""
+"""The texts that identify an autoscaler, or a rule of prometheus-adapter."""
 A_TEMPLATE = (
     "it is a template, which has to be rendered first: import what `helm template` or your tool "
     "prints"
@@ -155,13 +155,13 @@ class UnreadDocument:
 
 @dataclass
 class ImportSources:
-    """The manifests of all that was named, in order, and what could not be read."""
+    """The manifests of all named sources, in order, and what could not be read."""
 
     manifests: list[Manifest] = field(default_factory=list)
     unread: list[UnreadDocument] = field(default_factory=list)
     _bytes: int = 0
     _in_folder: bool = False
-    """Whether the file was found in a folder, where much may be of no concern."""
+    """Whether the file was found in a folder, which may contain unrelated files."""
 
     def add(self, names: Sequence[Path]) -> None:
         """Read files, the YAML and JSON files of folders, and `-`, which is standard input."""
@@ -193,7 +193,7 @@ class ImportSources:
         self.text(text, shown)
 
     def text(self, text: bytes, shown: str) -> None:
-        """Read the documents of a text; messages call it ``shown``."""
+        """Read the documents of a text; ``shown`` is its name in messages."""
         try:
             text.decode()
         except UnicodeDecodeError as error:
@@ -209,7 +209,7 @@ class ImportSources:
             self._document(part, shown, number, before)
 
     def _leave(self, unread: UnreadDocument, text: bytes) -> None:
-        """Note what cannot be read; in a folder only if it names something that is imported."""
+        """Note what cannot be read; in a folder only if it mentions something that is imported."""
         if not self._in_folder or _OURS.search(text):
             self.unread.append(unread)
         else:
@@ -278,7 +278,7 @@ class Lines:
         self._last: tuple[bytes, Places] | None = None
 
     def line(self, manifest: Manifest, location: Location = ()) -> int | None:
-        """Return the line of a key in its file, from 1; None where there is no text."""
+        """Return the line of a key in its file, from 1; None without a text."""
         if not manifest.text:
             return None
         if self._last is None or self._last[0] is not manifest.text:
@@ -291,7 +291,7 @@ class Lines:
 
 _PAGE = 500
 _SECONDS = 30.0
-"""For one list."""
+"""The time limit of one list, in seconds."""
 _NOT_FOUND = 404
 _LABELS = (
     "app.kubernetes.io/name in (prometheus-adapter,k8s-prometheus-adapter)",
@@ -302,7 +302,7 @@ _SEARCHES = (
     *({"labelSelector": labels} for labels in _LABELS),
     *({"fieldSelector": f"metadata.name={name}"} for name in _NAMES),
 )
-"""What the charts and manifests of prometheus-adapter give its ConfigMap."""
+"""The labels of prometheus-adapter's ConfigMap, in its charts and manifests."""
 _USUAL_NAMESPACES = ("monitoring", "custom-metrics", "prometheus", "kube-system")
 _SEARCHED = (
     f"no rules of prometheus-adapter were found: a ConfigMap with the name {' or '.join(_NAMES)}, "
@@ -312,7 +312,7 @@ _SEARCHED = (
 
 
 class Collection(NamedTuple):
-    """A kind of object, and where the API server has its objects."""
+    """A kind of object, and its path in the API."""
 
     group_version: str
     plural: str
@@ -344,10 +344,10 @@ class ClusterManifests:
         self.failures: list[str] = []
         """The failures of reads, as sentences; an unknown kind is not a failure."""
         self.searched = ""
-        """A sentence on where rules of prometheus-adapter were searched."""
+        """A sentence about where rules of prometheus-adapter were searched."""
 
     def autoscalers(self) -> Iterator[JsonObject]:
-        """Yield HorizontalPodAutoscalers but those that KEDA made, and what KEDA keeps."""
+        """Yield HorizontalPodAutoscalers except those by KEDA, and the objects of KEDA."""
         for collection in COLLECTIONS:
             namespace = self._namespace if collection.namespaced else ""
             for item in self._listed(collection, namespace):
@@ -355,7 +355,7 @@ class ClusterManifests:
                     yield item
 
     def adapter_rules(self) -> Iterator[JsonObject]:
-        """Yield the ConfigMaps in which prometheus-adapter may have its rules, wherever it runs."""
+        """Yield the ConfigMaps that may contain rules of prometheus-adapter, wherever it runs."""
         items: list[JsonObject] = []
         readable: list[str] = []
         everywhere = not isinstance(self._pages(_CONFIG_MAPS, "", _SEARCHES[0]), Failure)
@@ -404,7 +404,7 @@ def _key_of(item: JsonObject) -> tuple[str, str]:
 
 
 def _is_of_keda(item: JsonObject) -> bool:
-    """Return whether KEDA made an HPA: its ScaledObject is what is imported."""
+    """Return whether KEDA created an HPA: its ScaledObject is imported instead."""
     owners = item["metadata"].get("ownerReferences") or []
     kinds = (owner.get("kind") for owner in owners if isinstance(owner, dict))
     return "ScaledObject" in kinds and item.get("kind") == "HorizontalPodAutoscaler"

@@ -1,7 +1,7 @@
-"""One target on its way from another autoscaler to this one, or back, at a moment.
+"""The state of one target that moves from another autoscaler to this one, or back.
 
-Everything is looked up again at each step, at the daemon and in the cluster.  So an
-interrupted command continues where it ended.
+Everything is read again at each step, from the daemon and the cluster. So an interrupted command
+continues where it ended.
 """
 
 import json
@@ -53,7 +53,7 @@ _PAGE = 250
 _REQUEST_SECONDS = 30.0
 _FIELD_MANAGER = "autoscaler-adopt"
 _OF_THE_SERVER = ("managedFields", "uid", "resourceVersion", "generation", "creationTimestamp")
-"""Metadata that no manifest has; with a resourceVersion it could not be created again."""
+"""Metadata that manifests lack; with a resourceVersion the object could not be created again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ReplacedAutoscalers:
         return ReplacedAutoscaler(autoscalers, scaled_objects)
 
     def lacking(self, kind: str, *verbs: str, subresource: str = "") -> list[str]:
-        """Return a sentence for the rights to a kind that the user lacks."""
+        """Return a sentence for the user's missing rights to a kind."""
         group, plural = _VERSIONS[kind].partition("/")[0], _PLURALS[kind] + subresource
         otherwise = "the other autoscaler cannot be taken away or brought back"
         rights = (
@@ -98,7 +98,7 @@ class ReplacedAutoscalers:
         return [right.sentence for right in lacking(self._api, rights, _deadline())]
 
     def delete(self, autoscaler: JsonObject) -> Failure | None:
-        """Delete a HorizontalPodAutoscaler if it is as it was read; a 409 says that it is not."""
+        """Delete a HorizontalPodAutoscaler if it has not changed since the read; else 409."""
         metadata = autoscaler["metadata"]
         preconditions = {key: metadata[key] for key in ("uid", "resourceVersion")}
         body: JsonObject = {
@@ -106,13 +106,13 @@ class ReplacedAutoscalers:
             "kind": "DeleteOptions",
             "preconditions": preconditions,
         }
-        # One that was carried out and not answered finds nothing the next time.
+        # A deletion that was executed but not answered finds nothing the next time.
         answer = self._send("DELETE", self._path(HPA_KIND, metadata["name"]), body)
         gone = isinstance(answer, Failure) and answer.status == _NOT_FOUND
         return answer if isinstance(answer, Failure) and not gone else None
 
     def create(self, manifest: JsonObject) -> JsonObject | Failure:
-        """Create a HorizontalPodAutoscaler; one of its name that is there is returned as it is."""
+        """Create a HorizontalPodAutoscaler; an existing one with its name is returned."""
         answer = self._send("POST", self._path(HPA_KIND), manifest)
         if isinstance(answer, Failure) and answer.status == _CONFLICT:
             return self._api.get(self._path(HPA_KIND, manifest["metadata"]["name"]), _deadline())
@@ -137,12 +137,12 @@ class ReplacedAutoscalers:
         return isinstance(outcome, AcceptedWrite)
 
     def keep_awake(self, scaled_object: JsonObject) -> Failure | None:
-        """Have KEDA count its cooldown from now, and not from the last activity that it saw."""
+        """Let KEDA count its cooldown from now, and not from the last activity that it saw."""
         body: JsonObject = {"status": {"lastActiveTime": rfc3339(clock.wall())}}
         return self._patch(scaled_object["metadata"]["name"], body, "/status")
 
     def pause(self, scaled_object: JsonObject, *, on: bool) -> Failure | None:
-        """Pause a ScaledObject, or end its pause; KEDA deletes or makes its autoscaler then."""
+        """Pause a ScaledObject, or end its pause; KEDA then deletes or creates its autoscaler."""
         body: JsonObject = {"metadata": {"annotations": {PAUSED: "true" if on else None}}}
         return self._patch(scaled_object["metadata"]["name"], body)
 
@@ -160,7 +160,7 @@ class ReplacedAutoscalers:
     def controls(self, other: JsonObject) -> bool:
         """Return whether another autoscaler names the object; raises one of MALFORMED."""
         named = other["spec"]["scaleTargetRef"]
-        # A ScaledObject may leave out what is usual.
+        # A ScaledObject may omit the defaults.
         usual = ("apps/v1", "Deployment") if other["kind"] == KEDA_KIND else ("", "")
         group = (named.get("apiVersion") or usual[0]).rpartition("/")[0]
         ref = self._ref
@@ -171,7 +171,7 @@ class ReplacedAutoscalers:
         found: list[JsonObject] = []
 
         def add(items: list[JsonObject]) -> None:
-            # Items of a list have neither of the two.
+            # Items of a list have neither kind nor apiVersion.
             whole = ({**item, "apiVersion": _VERSIONS[kind], "kind": kind} for item in items)
             found.extend(item for item in whole if self.controls(item))
 
@@ -188,32 +188,32 @@ class ReplacedAutoscalers:
 
 
 def as_manifest(other: JsonObject) -> JsonObject:
-    """Return what can be applied again: the object without what the API server adds."""
+    """Return a manifest to apply: the object without what the API server adds."""
     metadata = {key: value for key, value in other["metadata"].items() if key not in _OF_THE_SERVER}
     rest = {key: value for key, value in other.items() if key not in {"metadata", "status"}}
     return {"apiVersion": other["apiVersion"], "kind": other["kind"], "metadata": metadata, **rest}
 
 
 def is_same(document: JsonObject, other: JsonObject) -> bool:
-    """Return whether two readings are of one object that nobody has edited in between."""
+    """Return whether two readings are of one object without an edit in between."""
     same_uid = document["metadata"]["uid"] == other["metadata"]["uid"]
     return same_uid and as_manifest(document) == as_manifest(other)
 
 
 def may_sleep(scaled_object: JsonObject) -> bool:
-    """Return whether KEDA takes a ScaledObject without activity below what its HPA may have."""
+    """Return whether KEDA may scale a ScaledObject without activity below its HPA's minimum."""
     spec = scaled_object["spec"]
     return not spec.get("minReplicaCount") or spec.get("idleReplicaCount") is not None
 
 
 def is_paused(scaled_object: JsonObject) -> bool:
-    """Return whether KEDA leaves a ScaledObject alone, also by a value that is not a boolean."""
+    """Return whether KEDA ignores a ScaledObject, including by a value that is not a boolean."""
     value = _annotations(scaled_object).get(PAUSED)
     return value is not None and value.lower() not in {"false", "f", "0"}
 
 
 def returns_by(other: JsonObject) -> Iterator[str]:
-    """Yield who would bring a deleted object back, or undo a change of it: Helm, Argo CD, Flux."""
+    """Yield who would restore a deleted object, or undo a change of it: Helm, Argo CD, Flux."""
     labels, annotations = _labels(other), _annotations(other)
     for name, key, of in _OWNERS:
         value = labels.get(key) or annotations.get(key)
@@ -252,17 +252,17 @@ T = TypeVar("T")
 
 _POLL_SECONDS = 0.3
 _PATIENCE_SECONDS, _PATIENCE_PERIODS = 30.0, 2.0
-"""How long a step is waited for: a reload, a watch and a sync take less."""
+"""The time limit of a step, in seconds: a reload, a watch and a sync take less."""
 _MOST_OF_A_MANIFEST = 2**20
 _LONGEST_NAME = 253
 AGAIN = "run the same command again to continue, or with --back to return"
 
 
 def as_autoscaler(target: Target) -> tuple[JsonObject, tuple[str, ...]]:
-    """Return the HorizontalPodAutoscaler of a target, by its workload's name, and what it lacks.
+    """Return the HorizontalPodAutoscaler for a target, with its workload's name, and what it lacks.
 
-    What it lacks are the paths of the target's own fields, and each metric that an adapter would
-    have to serve, as a sentence.
+    It lacks the target's own fields, as paths, and each metric that an adapter would have to serve,
+    as a sentence.
     """
     parts: JsonObject = as_written(target)
     spec = {key: parts[key] for key in OF_AN_AUTOSCALER if key in parts}
@@ -281,16 +281,16 @@ def as_autoscaler(target: Target) -> tuple[JsonObject, tuple[str, ...]]:
 
 
 class ShadowVerdict(NamedTuple):
-    """Whether a shadow has agreed with what scales its target: None if that is not known."""
+    """Whether a target in shadow has agreed with its autoscaler: None if unknown."""
 
     agrees: bool | None
     sentence: str
     differences: tuple[str, ...] = ()
-    """How the configurations differ, whether or not that has changed a count."""
+    """The differences of the configurations, even without an effect on a count."""
 
 
 def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
-    """Return how far a target's shadow has agreed with what scales it, as the daemon tells."""
+    """Return the agreement of a target in shadow with its autoscaler, from the daemon."""
     try:
         told = daemon.agreement([target], clock.wall() - AGREEMENT_SECONDS).targets
     except CommandError as error:
@@ -310,7 +310,7 @@ def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """What else scales the object: a HorizontalPodAutoscaler, of a ScaledObject or by hand.
+    """Other autoscalers of the object: a HorizontalPodAutoscaler, of a ScaledObject or by hand.
 
     A paused ScaledObject has no HPA.
     """
@@ -320,7 +320,7 @@ class Other:
 
     @property
     def object(self) -> JsonObject | None:
-        """The object that people made."""
+        """The object that people created."""
         return self.scaled_object or self.autoscaler
 
     @property
@@ -336,7 +336,7 @@ class Other:
 
 
 def named(other: JsonObject) -> str:
-    """Name an object by its kind and its name."""
+    """Return an object's kind and name."""
     return f'{other["kind"]} "{printable(other["metadata"]["name"], _LONGEST_NAME)}"'
 
 
@@ -352,7 +352,7 @@ class Situation:
 
     @property
     def word(self) -> str:
-        """The word of its state; empty if it is not known."""
+        """The word of its state; empty if it is unknown."""
         return "" if self.state is None else self.state.state
 
     @property
@@ -367,14 +367,14 @@ class Situation:
 
     @property
     def is_in_charge(self) -> bool:
-        """Whether the daemon has decided what the target has, by the configuration in force."""
+        """Whether the daemon has decided on the target with the configuration in force."""
         if self.state is None or self.state.state == State.UNKNOWN:
             return False
         return self.mode is Mode.LIVE and not self.state.in_shadow
 
 
 class Move:
-    """One target, and what is done to it.  Methods raise CommandError and ConfigError."""
+    """One target that moves. Methods raise CommandError and ConfigError."""
 
     def __init__(
         self,
@@ -400,7 +400,7 @@ class Move:
         return Situation(*self._at_daemon(), self.other())
 
     def other(self) -> Other:
-        """Return the other autoscaler of the object.  Refuses two: it is unknown which counts."""
+        """Return the other autoscaler of the object. Refuses two: it is unknown which counts."""
         found = self.cluster.find()
         if isinstance(found, Failure):
             raise CommandError(f"{self.key}: {found.message}")
@@ -441,7 +441,7 @@ class Move:
         return Mode(detail.configuration.get("mode", Mode.LIVE)), detail.state, ""
 
     def until(self, what: Callable[[Situation], T | None], why: Callable[[Situation], str]) -> T:
-        """Return what is true of the target once it is; ``why`` says what is so instead."""
+        """Wait for a true result of ``what`` and return it; ``why`` explains a timeout."""
         end = clock.monotonic() + self.patience
         while True:
             standing = self.look()
@@ -456,7 +456,7 @@ class Move:
     # -- the manifest ------------------------------------------------------------------------------
 
     def save(self, other: JsonObject) -> None:
-        """Save the manifest of the other autoscaler, for its owner's eyes only."""
+        """Save the manifest of the other autoscaler, readable only by its owner."""
         content = json.dumps(as_manifest(other), indent=2).encode() + b"\n"
         try:
             write_below(self.saved.parent, [self.saved.name], content, force=True)

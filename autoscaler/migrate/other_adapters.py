@@ -1,4 +1,4 @@
-"""Metrics that other adapters than prometheus-adapter serve: queries in annotations, and tools."""
+"""Metrics of other adapters than prometheus-adapter: queries in annotations, and tools."""
 
 import re
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ _NAMES = (
         "Google's custom-metrics-stackdriver-adapter (Cloud Monitoring)",
     ),
 )
-"""Of metrics, as they begin, and who serves them."""
+"""The prefixes of metrics, and who serves them."""
 _COLLECTORS = frozenset(
     {
         *("prometheus", "zmon", "influxdb", "nakadi", "requests-per-second", "hostname", "sqs"),
         *("sqs-queue-length", "http", "json-path", "scalyr", "external-rps", "scaling-schedule"),
     }
 )
-"""What kube-metrics-adapter knows as the label `type` of a metric."""
+"""The values of the label `type` of a metric in kube-metrics-adapter."""
 _KINDS: Mapping[tuple[str, str], str] = {
     ("metrics.aws", "ExternalMetric"): "k8s-cloudwatch-adapter (Amazon CloudWatch)",
     ("azure.com", "ExternalMetric"): "azure-k8s-metrics-adapter (Azure Monitor)",
@@ -45,7 +45,7 @@ def annotated_query(
 ) -> tuple[str, str] | None:
     """Return the query of a metric and the URL of its server, empty for the default one.
 
-    It is None where no annotation has one.
+    It is None if no annotation has one.
     """
     before = f"metric-config.{kind.lower()}.{name}.prometheus/"
     keys = [f"{before}{key}" for key in ("query", child(selector, "matchLabels", "query-name"))]
@@ -72,17 +72,17 @@ def annotated_query(
 
 
 def served_by(tool: str) -> str:
-    """Say of a metric that another adapter serves it, and what to do."""
+    """Return that another adapter serves a metric, and what to do."""
     return f"{tool} serves this metric, not prometheus-adapter: write the PromQL for its value"
 
 
 def defined_by(group: str, kind: str) -> str:
-    """Return the tool that serves the metrics that objects of a kind define; empty for none."""
+    """Return the tool that serves the metrics of objects of a kind; empty for none."""
     return _KINDS.get((group, kind), "")
 
 
 def tool_of(annotations: Fields, kind: str, name: str, selector: object) -> str:
-    """Return the tool that serves a metric, and how that is known; empty where nothing says it."""
+    """Return the tool that serves a metric, and how that is known; empty if unknown."""
     for key in annotations.value:
         found = _CONFIG.match(key)
         if found and (found[1], found[2]) == (kind.lower(), name):

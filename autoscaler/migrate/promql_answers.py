@@ -1,4 +1,4 @@
-"""What an expression of PromQL can answer: labels, a ratio, NaN; and how to keep more labels.
+"""The possible answers of a PromQL expression: labels, a ratio, NaN; and how to keep more labels.
 
 https://prometheus.io/docs/prometheus/latest/querying/operators/
 """
@@ -26,7 +26,7 @@ from autoscaler.config.promql_parser import (
 _LONGEST_LINE = 100
 _OF_SETS = frozenset({"or", "and", "unless"})
 _CHOOSING = frozenset({"topk", "bottomk", "limitk", "limit_ratio"})
-"""Aggregations whose answer has all labels of what they choose."""
+"""Aggregations whose answer has all labels of the series that they select."""
 _WITHOUT_LABELS = frozenset({"scalar", "vector", "time", "absent", "absent_over_time", "pi"})
 _WORDED = {"label_replace", "label_join"}
 _AVERAGING = frozenset({"avg", "quantile", "histogram_quantile", "stddev", "stdvar"})
@@ -34,7 +34,7 @@ _NAN_FUNCTIONS = frozenset({"histogram_quantile", "quantile", "quantile_over_tim
 
 
 def has(tree: Node, label: str) -> bool:
-    """Return whether the series of the answer may have a label, if those that are read have it."""
+    """Return whether the answer's series may have a label, if the series that are read do."""
     match tree:
         case BinaryOperation():
             return _binary_has(tree, label)
@@ -80,10 +80,10 @@ def is_number(tree: Node) -> bool:
 
 
 def keeping(promql: str, labels: Sequence[str]) -> str | None:
-    """Return the expression with these labels kept apart all the way; None where that cannot be.
+    """Return the expression with these labels kept in all of its parts; None if that is impossible.
 
-    For each value of the labels the series of the answer with it are then those that the
-    expression would give if all its selectors asked for that value.
+    For each value of the labels, the series of the answer with it equal the expression's if all its
+    selectors required that value.
     """
     edits: list[tuple[int, str]] = []
     for node in nodes_of(parse(promql)):
@@ -122,11 +122,11 @@ A_RATIO_IS_DIVIDED = (
     "a ratio, an average or a quantile is divided by the replicas as AverageValue, as in {}: type "
     "Value, with the same number as `value`, was probably meant"
 )
-"""The note on a ratio with an AverageValue target, and whose behavior it is."""
+"""The note on a ratio with an AverageValue target, and on the origin of this behavior."""
 
 
 def is_ratio(tree: Node) -> bool:
-    """Return whether an expression is a ratio, an average or a quantile, and no total."""
+    """Return whether an expression is a ratio, an average or a quantile, not a total."""
     match tree:
         case BinaryOperation("/", left=left, right=right):
             return not is_number(right) or is_ratio(left)
@@ -140,7 +140,7 @@ def is_ratio(tree: Node) -> bool:
 
 
 def tidied(promql: str) -> str:
-    """Return the expression without comments, blanks only where there were some.
+    """Return the expression without comments, with single spaces.
 
     A long one keeps its lines; any other is on one line.
     """
@@ -182,15 +182,14 @@ _OF_EACH = _OF_NUMBERS | {
 }
 """Functions that give one value for each series that they read, also of a subquery."""
 _BUCKETS = frozenset({"le"})
-"""The labels that the quantile of a histogram takes away."""
+"""The labels that the quantile of a histogram removes."""
 
 
 def operand(promql: str, *, missing_is_zero: bool) -> str:
-    """Return an expression of one element without labels for what KEDA reads of a query.
+    """Return an expression with one element without labels for KEDA's reading of a query.
 
-    NaN and infinity, if a ratio or a quantile can give them, are missing; a missing value is 0
-    where that is asked for, and no element otherwise.  Raises ValueError for PromQL that is not
-    understood.
+    NaN and infinity, if a ratio or a quantile can give them, are missing; a missing value is 0 if
+    requested, else no element. Raises ValueError for PromQL that is not understood.
     """
     tree, text = parse(promql), tidied(promql)
     if is_number(tree):

@@ -1,1 +1,1 @@
-"""ScaledObjects of KEDA, and what their triggers sign in with."""
+"""ScaledObjects of KEDA, and the authentication of their triggers."""

@@ -1,4 +1,4 @@
-"""TriggerAuthentications and ClusterTriggerAuthentications of KEDA: what they give to triggers.
+"""TriggerAuthentications and ClusterTriggerAuthentications of KEDA: the parameters of triggers.
 
 A value of a Secret becomes a file; its content is never read.
 https://keda.sh/docs/latest/concepts/authentication/
@@ -35,17 +35,17 @@ _NOT_NAMED = "no ScaledObject here names it"
 
 
 class Parameter(NamedTuple):
-    """A value that an authentication gives to a trigger."""
+    """A parameter that an authentication passes to a trigger."""
 
     name: str
     file: SecretValue | None
-    """Where it becomes a file; None for one of another store."""
+    """The file that it becomes; None for another store."""
     origin: str
-    """Where it comes from, for a sentence."""
+    """Its source, for a sentence."""
 
 
 class Authentication:
-    """One document; its used keys are noted."""
+    """One document, with its used keys."""
 
     def __init__(self, fields: Fields, namespace: str) -> None:
         self._fields = fields
@@ -56,7 +56,7 @@ class Authentication:
         self.identity = fields.within("spec", "podIdentity")
 
     def parameter(self, name: str) -> Parameter | None:
-        """Return a parameter by its name, which counts as needed."""
+        """Return a parameter by its name, and note that it is used."""
         keys, found = self._parameters.get(name, ((), None))
         if found is not None and found.file is not None:
             self._fields.carried(*keys)
@@ -66,7 +66,7 @@ class Authentication:
         return found
 
     def account(self, why: str) -> None:
-        """Say of what was not needed why that is right."""
+        """Explain why unused keys need no counterpart."""
         said = {entry.location[:3] for entry in self._fields.entries()}
         for key, value in self._fields.within("spec").value.items():
             places = {("spec", key, place) for place, _ in items_of(value)}
@@ -126,6 +126,6 @@ class Authentications:
         return self._all.get(key)
 
     def account(self) -> None:
-        """Say of the documents, once all ScaledObjects are converted, what was not needed."""
+        """Explain unused keys of the documents, after all ScaledObjects are converted."""
         for key, authentication in self._all.items():
             authentication.account(_NOT_NEEDED if key in self._named else _NOT_NAMED)

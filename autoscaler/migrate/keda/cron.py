@@ -1,4 +1,4 @@
-"""A trigger of type cron -> a window of `schedules`.
+"""Converts a trigger of type cron to a window of `schedules`.
 
 https://keda.sh/docs/latest/scalers/cron/
 """
@@ -12,7 +12,7 @@ from autoscaler.schedules import Cron, alternate, time_zone
 
 KEYS = ("start", "end", "timezone", "desiredReplicas")
 _STABILIZATION = 300
-"""Seconds, of scaling down in an HPA that says nothing else."""
+"""The default window of scaling down of an HPA, in seconds."""
 _TOLERATED = 10
 """The smallest count at which an HPA tolerates one replica more or less."""
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -27,9 +27,9 @@ _NOT_IN_TURN = (
 
 
 def schedule_of(texts: Mapping[str, str], behavior: Fields) -> tuple[dict[str, object], str]:
-    """Convert the metadata of a trigger: the window, without its name, and how it differs.
+    """Convert the metadata of a trigger: the window, without its name, and the differences.
 
-    The count of a window is its minimum.  ``behavior`` is the behavior of KEDA's HPA.  Raises
+    The count of a window is its minimum. ``behavior`` is the behavior of KEDA's HPA. Raises
     ValueError with a message for times that KEDA refuses, or that no window can express.
     """
     start, end, zone, number = (texts.get(key) for key in KEYS)
@@ -56,7 +56,7 @@ def schedule_of(texts: Mapping[str, str], behavior: Fields) -> tuple[dict[str, o
 
 
 def _differences(count: int, behavior: Fields) -> str:
-    """Say what KEDA's HPA does about the count that a window does not."""
+    """Return what KEDA's HPA does about the count that a window does not."""
     up, down = (
         seconds if isinstance(seconds, int) else default
         for seconds, default in (
@@ -76,7 +76,7 @@ def _differences(count: int, behavior: Fields) -> str:
 
 
 def _as_cron(key: str, text: str) -> str:
-    """Return an expression as `schedules` takes it.  Raises ValueError."""
+    """Return an expression in the form of `schedules`. Raises ValueError."""
     cron = " ".join("*" if field == "?" else field for field in text.split())
     try:
         Cron(cron, ZoneInfo("UTC"))

@@ -1,8 +1,7 @@
-"""Triggers of KEDA that read from elsewhere than Prometheus: the metric that people take instead.
+"""Triggers of KEDA without Prometheus: the usual metric for each.
 
-Where a trigger says all that is needed there is a query as well, to be confirmed: which exporter is
-there, and what its labels are called, is not in the trigger.
-https://keda.sh/docs/latest/scalers/
+If a trigger has all needed values, there is also a query, which must be confirmed: the trigger does
+not show which exporter exists, and what its labels are called. https://keda.sh/docs/latest/scalers/
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ class Proposal(NamedTuple):
 
 
 def instead_of(kind: str) -> str:
-    """Name the metric in Prometheus that replaces a trigger of this type."""
+    """Return the metric in Prometheus that replaces a trigger of this type."""
     instead = _INSTEAD.get(kind)
     if instead is None:
         return "if Prometheus has its metric, write a query and a metric of type External on it"
@@ -32,7 +31,7 @@ def instead_of(kind: str) -> str:
 
 
 def proposal_for(kind: str, metadata: Fields) -> Proposal | None:
-    """Return a query in place of a trigger; None where it does not say all that is needed."""
+    """Return a query in place of a trigger; None if it lacks values."""
     propose = _PROPOSALS.get(kind)
     return None if propose is None else propose(metadata)
 
@@ -44,7 +43,7 @@ def _made(
     value: tuple[str, int | None],
     activation: str,
 ) -> Proposal | None:
-    """Return a query with a selector in place of {}; None if the first label or a value lacks.
+    """Return a query with a selector in place of {}; None without the first label or a value.
 
     ``labels`` are the metric's, with the keys of metadata that have their values.
     """
@@ -129,7 +128,7 @@ _OF_PUBSUB = {
 
 
 def _word(metadata: Fields, key: str) -> str | None:
-    """Return a text that names something, of an address its end; None if it is not filled in."""
+    """Return a text that names something, for an address its end; None for a placeholder."""
     value = metadata.peek(key)
     if not isinstance(value, str):
         return None

@@ -1,4 +1,4 @@
-"""The metadata of a trigger of KEDA: texts, also where numbers and booleans are meant."""
+"""The metadata of a trigger of KEDA: texts, even for numbers and booleans."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _LONGEST_NUMBER = 40
 
 
 def texts_of(metadata: Fields, known: Collection[str]) -> dict[str, str]:
-    """Return the texts of the known keys without blanks around them, as KEDA takes them.
+    """Return the texts of the known keys without surrounding spaces, as KEDA reads them.
 
     All other keys are ignored; values other than texts, numbers and booleans are refused.
     """

@@ -1,4 +1,4 @@
-"""A ScaledObject of KEDA -> the target that it would be here.
+"""Converts a ScaledObject of KEDA to a target.
 
 https://keda.sh/docs/latest/reference/scaledobject-spec/
 """
@@ -29,7 +29,7 @@ _LONGEST_COUNT = 9
 
 
 def paused_of(fields: Fields) -> object:
-    """Return `paused` for the annotations of a ScaledObject; None where it is not paused."""
+    """Return `paused` for the annotations of a ScaledObject; None if it is not paused."""
     annotations = fields.within("metadata", "annotations")
     for key, why in _IGNORED.items():
         if annotations.peek(key) is not None:
@@ -44,7 +44,7 @@ def paused_of(fields: Fields) -> object:
         return _paused_replicas(annotations)
     if given[_PAUSED] is not None and not is_false(_text(annotations, _PAUSED)):
         return True
-    # KEDA takes any other text for a pause, too.
+    # KEDA treats any other text as a pause, too.
     down, up = (
         given[key] is not None and not is_false(_text(annotations, key)) for key in (_IN, _OUT)
     )
@@ -70,10 +70,10 @@ _MOST_REPLICAS = 100
 """KEDA's default of maxReplicaCount; the default of minReplicaCount is 0."""
 _COOLDOWN = 300
 _PERIOD = 15
-"""Seconds: how often the HPA of a ScaledObject decides, and a target here."""
+"""How often the HPA of a ScaledObject, and a target here, decides, in seconds."""
 _LARGEST = 2**31 - 1
 _WORKLOAD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": ""}
-"""What a scaleTargetRef says, with KEDA's defaults."""
+"""The fields of a scaleTargetRef, with KEDA's defaults."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./-]{0,251}[A-Za-z0-9])?")
 
 _BEHAVIORS = ("static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower")
@@ -99,7 +99,7 @@ def draft_of(
     shared: SharedSettings,
     namespace: str = "default",
 ) -> TargetDraft:
-    """Convert a ScaledObject, which is of this namespace if it names none."""
+    """Convert a ScaledObject, which is in this namespace if it names none."""
     return _ScaledObject(fields, namespace).draft(authentications, shared)
 
 
@@ -141,7 +141,7 @@ class _ScaledObject:
         return TargetDraft(self._target, comments, secrets=triggers.secrets)
 
     def _refusal(self) -> str:
-        """Say why nothing of it is carried over, if so."""
+        """Return why it is refused as a whole; empty if it is not."""
         if self._fields.peek("spec", "jobTargetRef") is not None:
             return "it starts Jobs, which have no replicas to set: nothing here is its counterpart"
         reference = self._spec.within("scaleTargetRef")
@@ -161,7 +161,7 @@ class _ScaledObject:
         return self._refused_bounds()
 
     def _refused_bounds(self) -> str:
-        """Say what KEDA refuses of its counts."""
+        """Return what KEDA refuses about its counts."""
         low, high = (self._whole(key) for key in ("minReplicaCount", "maxReplicaCount"))
         idle = self._whole("idleReplicaCount")
         most = _MOST_REPLICAS if high is None else high
@@ -180,7 +180,7 @@ class _ScaledObject:
         return ""
 
     def _whole(self, *keys: str) -> int | None:
-        """Return a count, without saying anything of it."""
+        """Return a count without recording an outcome."""
         value = self._spec.peek(*keys)
         if not isinstance(value, int) or isinstance(value, bool):
             return None
@@ -247,7 +247,7 @@ class _ScaledObject:
         self._idle(triggers, low, idle)
 
     def _windows_alone(self, triggers: Triggers, shared: SharedSettings, *, to_zero: bool) -> None:
-        """Give a target whose cron triggers alone are ever active a metric that never is."""
+        """Add a metric that is never active to a target that only cron triggers activate."""
         if not triggers.schedules or triggers.lost or triggers.metrics_of_queries():
             return
         if triggers.metrics and not to_zero:

@@ -1,6 +1,6 @@
-"""The scalingModifiers of a ScaledObject -> one metric, of PromQL that computes their formula.
+"""Converts the scalingModifiers of a ScaledObject to one metric with PromQL for their formula.
 
-Every operand is one element without labels, and a condition is whether there is an element.
+Every operand is one element without labels, and a condition is true if there is an element.
 https://keda.sh/docs/latest/concepts/scaling-deployments/#scaling-modifiers
 """
 
@@ -83,7 +83,7 @@ def promql_of(formula: str, triggers: dict[str, FormulaTrigger], *, knows_nil: b
     words = re.findall(r"[A-Za-z_]\w*", formula)
     if not _READ.fullmatch(formula) or "**" in formula or any(map(keyword.iskeyword, words)):
         raise ValueError(_REFUSED)
-    # `??` binds as tightly as **, and `c if a else b` has its parts in the order of `c ? a : b`.
+    # `??` has the precedence of **, and `c if a else b` has its parts in the order of `c ? a : b`.
     text = formula.replace("??", "**").replace("?", " if ").replace(":", " else ")
     writer = _FormulaWriter(triggers, knows_nil=knows_nil)
     try:
@@ -110,7 +110,7 @@ class _FormulaWriter:
 
     def whole(self, node: ast.expr) -> str:
         promql = _vector(self.number(node))
-        # A choice would hide that one of them is missing, with which KEDA computes nothing.
+        # A choice would hide a missing trigger, with which KEDA computes nothing.
         return " and ".join((promql, *(self._needed if self._chooses else ())))
 
     def number(self, node: ast.expr) -> _Written:  # noqa: PLR0911 - one of each
@@ -155,7 +155,7 @@ class _FormulaWriter:
         return _bounded(f"({promql})"), False
 
     def _extreme(self, name: str, parts: list[_Written]) -> _Written:
-        """Take the larger or the smaller of each two, a number by clamping."""
+        """Return the larger or the smaller of each two, for a number by clamping."""
         first, *others = sorted(parts, key=lambda part: part[1])
         result, sign = _vector(first), ">=" if name == "max" else "<="
         for text, is_scalar in others:

@@ -1,4 +1,4 @@
-"""The server that a prometheus trigger of KEDA asks -> settings as in `prometheus`."""
+"""Converts the server of a KEDA prometheus trigger to settings as in `prometheus`."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -35,11 +35,11 @@ KEYS = (
     *("authModes", "awsRegion", "cloud", "azureManagedPrometheusResourceURL", "cortexOrgID"),
     *("cortexOrgId", *_KEPT_APART),
 )
-"""The metadata of a trigger that says which server is asked, and how."""
+"""The metadata of a trigger about its server."""
 
 
 class _TriggerSignIn:
-    """How a trigger signs in; the keys of its metadata that say so are accounted for."""
+    """The authentication of a trigger; its keys of metadata are accounted for."""
 
     def __init__(
         self, metadata: Fields, texts: Mapping[str, str], authentication: Authentication | None
@@ -52,9 +52,9 @@ class _TriggerSignIn:
         self.secrets: list[SecretValue] = []
         """The files that they name."""
         self.problems: list[str] = []
-        """What somebody has to decide."""
+        """Open decisions."""
         self.notes: list[str] = []
-        """What differs."""
+        """Differences."""
         modes = dict.fromkeys(mode.strip() for mode in texts.get("authModes", "").split(","))
         modes.pop("", None)
         if not modes.keys() <= {*_MODES}:
@@ -86,7 +86,7 @@ class _TriggerSignIn:
             settings["headersFiles"] = {name: self._file("customAuthValue")}
 
     def _by_identity(self) -> None:
-        """Sign in to a managed Prometheus; what KEDA does without `authModes`."""
+        """Use a managed Prometheus' identity; this is KEDA's behavior without `authModes`."""
         region = self._texts.get("awsRegion")
         identity = Fields({}) if self._given is None else self._given.identity
         match identity.get("provider"):
@@ -145,7 +145,7 @@ class _TriggerSignIn:
         return next((setting for setting in found if setting is not None), None)
 
     def _file(self, name: str) -> str:
-        """Return the file that holds a parameter."""
+        """Return the file with a parameter."""
         parameter = self._parameter(name, *(["token"] if name == "bearerToken" else []))
         if parameter is not None and parameter.file is not None:
             if parameter.file not in self.secrets:
@@ -160,7 +160,7 @@ class _TriggerSignIn:
         return f"secrets/{name}"
 
     def _text(self, name: str, placeholder: str) -> str:
-        """Return the replacement of a parameter that is not a secret here."""
+        """Return the value of a parameter that is not secret here."""
         parameter = self._parameter(name)
         self.problems.append(
             _LACKS.format(name)
@@ -195,7 +195,7 @@ def server_of(
 ) -> tuple[str | None, list[SecretValue]]:
     """Add the server of a trigger; return its name, and the files that it names.
 
-    The name is None where the trigger does not say which server is asked: that is refused.
+    The name is None if the trigger does not name a server: that is refused.
     """
     metadata = trigger.within("metadata")
     sign_in = _sign_in(trigger, texts, namespace, authentications)
@@ -247,7 +247,7 @@ def _sign_in(
 
 
 def _not_there(trigger: Fields, texts: Mapping[str, str]) -> None:
-    """Say what it means that an authentication is not in the input."""
+    """Return the meaning of an authentication that is not in the input."""
     reference = trigger.within("authenticationRef")
     what = f"{reference.peek('kind') or NAMESPACED} {reference.peek('name')} is not in the input"
     address = texts.get("serverAddress", "")
@@ -331,7 +331,7 @@ def _parameters(metadata: Fields, texts: Mapping[str, str]) -> dict[str, object]
 def _shown_pairs(
     metadata: Fields, key: str, texts: Mapping[str, str], instead: str
 ) -> dict[str, str]:
-    """Return the pairs of a text such as ``a=b,c=d`` that are surely no secrets; refuse the rest.
+    """Return the pairs of a text such as ``a=b,c=d`` that are surely not secret; refuse the rest.
 
     KEDA refuses any other form.
     """

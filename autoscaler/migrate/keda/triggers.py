@@ -1,4 +1,4 @@
-"""The triggers of a ScaledObject -> metrics, schedules, and what cannot be carried over.
+"""Converts the triggers of a ScaledObject to metrics and schedules, or refuses them.
 
 https://keda.sh/docs/latest/reference/scaledobject-spec/#triggers
 """
@@ -35,7 +35,7 @@ _KNOWN = {
 }
 """The keys of metadata that KEDA reads, by the type of the trigger."""
 _PLAIN = re.compile(r"(?!s[0-9]+-)[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
-"""A name that somebody gave: those that KEDA makes begin with s0- and so on."""
+"""A name given by a person: names by KEDA begin with s0- and so on."""
 
 _NAMED_BY_ITSELF = "KEDA names its metrics itself since 2.12; it is only the query's name here"
 _NO_NAME = "KEDA names its metrics itself since 2.12"
@@ -58,7 +58,7 @@ _NULLS = (
 )
 _RATIO = A_RATIO_IS_DIVIDED.format("KEDA")
 _SMALLEST = 0.001
-"""Of a threshold, in KEDA and here: a thousandth."""
+"""The least step of a threshold, in KEDA and here: a thousandth."""
 _NULLS_IN_SHORT = "KEDA takes an empty answer for 0, and so it is here by `empty: zero`"
 _NAN_IN_SHORT = "NaN is 0, too, by `nan: zero`; with infinity, 0 in KEDA, nothing goes down here"
 _SEVERAL = "KEDA fails when the query returns several elements; here they are added up"
@@ -78,7 +78,7 @@ _TOO_MANY = "the cron triggers are too many to compare: import fewer sources at 
 
 
 class FormulaTrigger(NamedTuple):
-    """A trigger that a formula names: its query, and whether a missing value of it is 0."""
+    """A trigger in a formula: its query, and whether a missing value of it is 0."""
 
     promql: str
     missing_is_zero: bool = True
@@ -95,9 +95,9 @@ class _Question(NamedTuple):
 
 @dataclass
 class Triggers:
-    """The triggers of one ScaledObject, and what they become.
+    """The triggers of one ScaledObject, and their results.
 
-    With a formula the prometheus triggers are its operands, and no metrics by themselves.
+    With a formula the prometheus triggers are its operands, and not metrics of their own.
     """
 
     namespace: str
@@ -110,11 +110,11 @@ class Triggers:
     comments: list[Comment] = field(default_factory=list)
     secrets: list[SecretValue] = field(default_factory=list)
     operands: dict[str, FormulaTrigger] = field(default_factory=dict)
-    """Those that a formula can name."""
+    """The triggers that a formula can name."""
     servers: set[str] = field(default_factory=set)
     """The servers of these."""
     lost: list[str] = field(default_factory=list)
-    """The types of those that have no counterpart."""
+    """The types without a counterpart."""
     can_be_active: bool = False
     """Whether any trigger keeps a target awake: all but cpu and memory."""
 
@@ -236,7 +236,7 @@ class Triggers:
 
     def _other(self, trigger: Fields) -> None:
         kind = _name(trigger, "type") or "unknown"
-        # It counts as named, though nothing of it is needed.
+        # It counts as named, though it needs nothing.
         self.authentications.find(trigger.within("authenticationRef"), self.namespace)
         proposal = exporters.proposal_for(kind, trigger.within("metadata"))
         why = f"it is not read from Prometheus: {exporters.instead_of(kind)}"
@@ -261,7 +261,7 @@ class Triggers:
 
 
 def _name(fields: Fields, key: str) -> str:
-    """Return a name that somebody gave, as it may be written here; empty for any other."""
+    """Return a name given by a person, in the form for the configuration; empty for any other."""
     name = fields.peek(key)
     return name if isinstance(name, str) and _PLAIN.fullmatch(name) else ""
 
@@ -278,7 +278,7 @@ def _number(metadata: Fields, texts: Mapping[str, str], key: str) -> int | float
 
 
 def _question(metadata: Fields, texts: Mapping[str, str]) -> _Question | None:
-    """Read the query of a trigger; a missing query is refused, and None."""
+    """Return the query of a trigger; a missing query is refused, and None."""
     # The default is true.
     nulls_are_zero = not is_false(texts.get("ignoreNullValues"))
     text = texts.get("query")
@@ -308,7 +308,7 @@ def _question(metadata: Fields, texts: Mapping[str, str]) -> _Question | None:
 def _target(
     trigger: Fields, texts: Mapping[str, str], question: _Question
 ) -> tuple[str, int | float | None]:
-    """Return the type of the metric's target and its value; None for one that is refused."""
+    """Return the type and value of the metric's target; None if it is refused."""
     metadata = trigger.within("metadata")
     kind = trigger.get("metricType") or "AverageValue"
     if kind not in ("AverageValue", "Value"):
@@ -325,7 +325,7 @@ def _target(
 
 
 def _of_resource(resource: str, trigger: Fields, texts: Mapping[str, str]) -> dict[str, object]:
-    """Convert a trigger; an invalid value is refused, and its target left open."""
+    """Convert a trigger; an invalid value is refused, and its target is undecided."""
     target = _usage(resource, trigger, texts)
     container = texts.get("containerName")
     if container is None:
