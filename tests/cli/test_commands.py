@@ -329,12 +329,3 @@ def test_a_plan_of_a_target_knows_its_neighbours(
     (worker,) = json.loads(ran.stdout)
     reasons = [condition["reason"] for condition in worker["conditions"]]
     assert "AmbiguousSelector" in reasons
-
-
-def test_a_file_for_a_pod_can_be_checked_outside_of_one(tmp_path: Path) -> None:
-    """The namespace of the Lease is the pod's, which `run` knows there: a warning, no error."""
-    file = tmp_path / "autoscaler.yaml"
-    file.write_text("prometheus: {url: http://p}\nleaderElection: {enabled: true}\ntargets: []\n")
-    done = autoscaler("validate", str(file))
-    assert done.returncode == 0
-    assert "leaderElection.namespace" in done.stderr

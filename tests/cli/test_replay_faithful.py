@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from autoscaler import clock
-from autoscaler.config import load
+from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags
@@ -36,7 +36,7 @@ SEED = 3
 
 
 @dataclass
-class _Sampled(SimulatedPorts):
+class _SamplingPorts(SimulatedPorts):
     """Notes each answer as the samples of a Prometheus."""
 
     lines: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class _Sampled(SimulatedPorts):
 
 
 @dataclass
-class _Asked(SimulatedPorts):
+class _PrometheusPorts(SimulatedPorts):
     """Asks a real Prometheus, as of the virtual time."""
 
     reader: PrometheusReader | None = None
@@ -66,18 +66,15 @@ class _Asked(SimulatedPorts):
 def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusServer, Counts]]:
     """Give a Prometheus that has an hour of a fleet, and the counts of that hour."""
     folder = tmp_path_factory.mktemp("past")
-    sampled, counted = _Sampled(fleet(BEGIN, SYNCS, SEED)), Counted()
+    sampled, counted = _SamplingPorts(fleet(BEGIN, SYNCS, SEED)), Counted()
     sampled.run(BEGIN, BEGIN + HOUR, PERIOD, counted)
     write_samples(folder, sampled.lines)
     with PrometheusServer(folder) as server:
         yield server.start(), counted.counts
 
 
-def replayed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
+def replayed(targets: list[SimulatedTarget], config: Config) -> Counts:
     """Return the counts of a replay that knows the pods at the beginning."""
-    config = load(
-        write_config(folder / "a.yaml", queue_config(url, "shop", "web")), namespace_or_anywhere
-    )
     assumed = Assumptions(
         workloads=tuple(
             WorkloadAssumption.model_validate(
@@ -91,14 +88,11 @@ def replayed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
             for target in targets
         )
     )
-    of = [target.rules.target for target in targets]
-    time = TimeGrid(BEGIN, BEGIN + HOUR, PERIOD)
-    watcher = CountingWatcher(BEGIN, BEGIN + HOUR)
-    with prometheus_data(config, of, assumed, time, None) as data:
-        world = World(
-            [built(outcome, Flags(), data, assumed, BEGIN).target for outcome in of], watcher
-        )
-        for _ in world.run(BEGIN, BEGIN + HOUR):
+    configured = [target.rules.target for target in targets]
+    grid, watcher = TimeGrid(BEGIN, BEGIN + HOUR, PERIOD), CountingWatcher(BEGIN, BEGIN + HOUR)
+    with prometheus_data(config, configured, assumed, grid, None) as data:
+        simulated = [built(target, Flags(), data, assumed, BEGIN).target for target in configured]
+        for _ in World(simulated, watcher).run(BEGIN, BEGIN + HOUR):
             pass
     return watcher.counts
 
@@ -107,20 +101,12 @@ def test_a_replay_from_prometheus_has_the_counts_of_the_daemon(
     past: tuple[PrometheusServer, Counts], tmp_path: Path
 ) -> None:
     server, expected = past
-    settings = load(
-        write_config(tmp_path / "b.yaml", queue_config(server.url, "shop", "web")),
-        namespace_or_anywhere,
-    ).servers[""]
-    live = Counted()
-    with closing(PrometheusReader(settings, Event())) as reader:
-        ports = _Asked(fleet(BEGIN, SYNCS, SEED), reader=reader)
+    file = write_config(tmp_path / "a.yaml", queue_config(server.url, "shop", "web"))
+    config, live = load(file, namespace_or_anywhere), Counted()
+    with closing(PrometheusReader(config.servers[""], Event())) as reader:
+        ports = _PrometheusPorts(fleet(BEGIN, SYNCS, SEED), reader=reader)
         ports.run(BEGIN, BEGIN + HOUR, PERIOD, live)
     assert live.counts == expected
-    ours = replayed(fleet(BEGIN, SYNCS, SEED), server.url, tmp_path)
+    ours = replayed(fleet(BEGIN, SYNCS, SEED), config)
     for key, counts in live.counts.items():
-        differing = {
-            at - BEGIN: (ours[key].get(at), each)
-            for at, each in counts.items()
-            if ours[key].get(at) != each
-        }
-        assert not differing, (key, differing)
+        assert {time: ours[key].get(time) for time in counts} == counts, key

@@ -70,8 +70,10 @@ def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: 
         ("syncPeriod: 15s", 0, ":", "2 files"),
         ("syncPeriod: 15", 2, ":3: syncPeriod: ", " 15s"),
         ("scaleDownBreaker:", 0, ":3: warning: scaleDownBreaker: ", "2 files"),
+        # The namespace of the Lease is the pod's, which `run` knows there.
+        ("leaderElection: {enabled: true}", 0, ": warning: leaderElection.namespace ", "2 files"),
     ],
-    ids=["valid", "mistake", "warning"],
+    ids=["valid", "mistake", "warning", "file-for-a-pod"],
 )
 def test_validate_reads_a_file_or_standard_input(
     tmp_path: Path, line: str, code: int, place: str, part: str
