@@ -31,7 +31,9 @@ def test_a_changed_file_takes_effect_without_a_signal(world: World, document: Do
         line = daemon.wait_event("reloaded")
         assert (line["added"], line["removed"], line["changed"]) == (1, 0, 1)
         assert daemon.wait_event("target_added")["target"] == b
-        assert daemon.wait_event("target_changed")["target"] == a
+        changed = daemon.wait_event("target_changed")
+        assert changed["target"] == a
+        assert_parts(changed["message"], "maxReplicas: 10 -> 20")
         daemon.wait_write(b, 4)
         # The page takes a sync in after the log.
         wait_until("b", lambda: b in daemon.page("/metrics"))

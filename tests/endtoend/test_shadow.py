@@ -16,6 +16,7 @@ def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
     with world.running(document | {"leaderElection": election}, "--shadow") as daemon:
         started = daemon.wait_event("started")
         assert started["targets"] == 1
+        assert "shadow" in started["message"]
         line = daemon.wait_for("the shadow", lambda line: line.get("state") == "shadow")
         assert (line["target"], line["desired_replicas"]) == (a, DEMAND)
         assert f"1 -> {DEMAND}" in line["message"]
