@@ -129,10 +129,11 @@ def test_without_a_comparison_the_hpa_is_the_reason() -> None:
 
 
 def test_shares_are_of_the_compared_time() -> None:
-    found = agreement({A.EQUAL: 60, A.WITHIN_PERIOD: 20, A.DIFFERENT: 20, A.NOT_COMPARED: 300})
+    seconds = {A.EQUAL: 60, A.WITHIN_PERIOD: 20, A.DIFFERENT: 20, A.NOT_COMPARED: 300}
+    found = agreement(seconds, {A.EQUAL: 50, A.NOT_COMPARED: 9})
     told = agreement_answer(WEB, found, differences=(FIELD,))
     assert (told.agreement, told.equal, told.compared_seconds) == (0.8, 0.6, 100)
-    assert told.last_day.compared_seconds == 100
+    assert told.last_day.compared_seconds == 50
     assert {time.kind: time.share for time in told.times} == {
         "equal": 0.6,
         "withinPeriod": 0.2,
