@@ -56,24 +56,29 @@ def test_a_server_name_for_each_cluster_keeps_their_breakers_apart(tmp_path: Pat
     assert {(each.server, each.of) for each in breakers.statuses(0.0)} == {("", 1), ("edge", 1)}
 
 
-@pytest.mark.parametrize("clusters", ["", "kubernetes: {context: eu}\n"])
-def test_without_clusters_targets_have_no_cluster(tmp_path: Path, clusters: str) -> None:
+@pytest.mark.parametrize(
+    ("clusters", "name"),
+    [
+        ("", ""),
+        ("kubernetes: {context: eu}\n", ""),
+        ("clusters: [{name: eu, context: eu, maxWritesPerSecond: 50}]\n", "eu"),
+    ],
+)
+def test_the_only_cluster_has_all_targets(tmp_path: Path, clusters: str, name: str) -> None:
     config = loaded(tmp_path, document("", clusters))
     (target,) = config.targets
-    assert (target.key, target.cluster) == ("shop/Deployment/web", "")
+    assert target.cluster == name
+    assert target.key == f"{name}/shop/Deployment/web".removeprefix("/")
     assert target.queries == (DEFAULTS["cpu"],)
-    assert list(config.connections) == [""]
-
-
-def test_the_only_cluster_has_all_targets(tmp_path: Path) -> None:
-    config = loaded(tmp_path, document("", "clusters: [{name: eu, context: eu}]\n"))
-    assert [target.key for target in config.targets] == ["eu/shop/Deployment/web"]
+    rates = {
+        key: connection.max_writes_per_second for key, connection in config.connections.items()
+    }
+    assert rates == {name: 50 if name else 100}
 
 
 def test_metrics_of_pods_have_the_series_labels_of_the_cluster(tmp_path: Path) -> None:
     """External metrics do not; the built-in query keeps the label, so that it is one request."""
-    config = loaded(tmp_path, document(f"clusters: [eu, us]\nserver: default\n{RPS}"))
-    eu, us = config.targets
+    eu, us = loaded(tmp_path, document(f"clusters: [eu, us]\nserver: default\n{RPS}")).targets
     of_eu, of_us = (("cluster", "eu-1"),), (("cluster", "us-1"),)
     assert [query.series_labels for query in eu.queries] == [of_eu, (), of_eu, of_eu]
     assert [query.series_labels for query in us.queries] == [of_us, (), of_us, of_us]
@@ -81,6 +86,10 @@ def test_metrics_of_pods_have_the_series_labels_of_the_cluster(tmp_path: Path) -
     assert eu.queries[2].promql.startswith("max by (cluster, namespace, pod, container) (rate(")
     assert " on (cluster, namespace, pod, container, id, instance) " in eu.queries[2].promql
     assert eu.queries[2].window == DEFAULTS["cpu"].window
+    # Metrics know the labels that tell clusters apart, also in a cluster that has none itself.
+    for target in loaded(tmp_path, document(f"{BOTH}server: default\n{RPS}", NO_LABELS)).targets:
+        assert target.queries[1].cluster_labels == ("cluster",)
+        assert target.queries[1].series_labels == ()
 
 
 def test_the_server_of_a_cluster_is_asked_by_default(tmp_path: Path) -> None:
@@ -89,12 +98,6 @@ def test_the_server_of_a_cluster_is_asked_by_default(tmp_path: Path) -> None:
         for keys in ("clusters: [eu, us]\n", "cluster: us\nserver: default\n")
     }
     assert list(of_each.values()) == [["", "edge"], [""]]
-
-
-def test_each_cluster_has_its_own_rate_of_writes(tmp_path: Path) -> None:
-    connections = loaded(tmp_path, document("cluster: eu\n")).connections
-    rates = {name: connection.max_writes_per_second for name, connection in connections.items()}
-    assert rates == {"eu": 50, "us": 100}
 
 
 def test_a_reload_reports_changed_labels_and_added_targets(tmp_path: Path) -> None:
@@ -247,10 +250,3 @@ def test_a_query_may_count_series_that_another_cluster_writes(tmp_path: Path) ->
     entry = text[text.index("-\n  namespace") :].replace("cluster: eu", "cluster: us")
     config = loaded(tmp_path, text + entry.replace("sum(q)", 'sum(q{cluster="us-1"})'))
     assert [problem.path for problem in cautions_on(config)] == ["targets[0].metrics[0]"]
-
-
-def test_metrics_have_the_cluster_labels_of_all_clusters(tmp_path: Path) -> None:
-    config = loaded(tmp_path, document(f"{BOTH}server: default\n{RPS}", NO_LABELS))
-    for target in config.targets:
-        assert target.queries[1].cluster_labels == ("cluster",)
-        assert target.queries[1].series_labels == ()

@@ -43,13 +43,13 @@ def test_another_shard_gets_an_even_part_and_nothing_else_moves() -> None:
     ("pod", "number"),
     [("autoscaler-0", 0), ("autoscaler-12", 12), ("autoscaler-7d9f8b-x2x4z", None), ("a3", None)],
 )
-def test_the_number_of_a_shard_is_at_the_end_of_the_pod_name(pod: str, number: int | None) -> None:
+def test_the_number_of_a_shard_is_at_the_end_of_the_name(
+    pod: str, number: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the pod, or of the host without a pod."""
     assert ordinal({"POD_NAME": pod}) == number
-
-
-def test_without_a_pod_the_host_name_has_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("socket.gethostname", lambda: "scaler-3")
-    assert ordinal({}) == 3
+    monkeypatch.setattr("socket.gethostname", lambda: pod)
+    assert ordinal({}) == number
 
 
 @pytest.mark.parametrize(

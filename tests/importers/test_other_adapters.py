@@ -46,15 +46,20 @@ OLD = "metric-config.external.prometheus-query.prometheus/jobs"
         (external(labels=TYPE), {f"{OF}/query": f"{QUERY}\n", f"{OF}/interval": "10s"}),
         (external(), {f"{OF}/query": QUERY}),
         (external("prometheus-query", NAMED), {OLD: QUERY}),
+        (OBJECT, {f"{OF_OBJECT}/query": f"scalar({QUERY})"}),
     ],
 )
 def test_the_query_of_an_annotation_is_taken(
     tmp_path: Path, metric: object, annotations: dict[str, str]
 ) -> None:
+    """By an External metric without a selector: the query gives one value, of no object."""
     ran = imported(tmp_path, hpa(metric, annotations))
     assert ran.code == 0
-    assert list(ran.document["queries"].values()) == [QUERY]
-    assert "selector" not in ran.target["metrics"][0]["external"]["metric"]
+    query, *_ = annotations.values()
+    assert list(ran.document["queries"].values()) == [query.strip()]
+    (written,) = ran.target["metrics"]
+    name = written["external"]["metric"]["name"]
+    assert written == external(name)
     assert ran.keys("different") == {}
     assert ran.config.targets
 
@@ -69,12 +74,6 @@ def test_a_query_asks_the_server_of_its_annotation(tmp_path: Path) -> None:
         "servers": {"thanos": {"url": "http://thanos.monitoring.svc"}},
     }
     assert ran.config.targets
-
-
-def test_an_object_metric_with_a_query_is_external(tmp_path: Path) -> None:
-    ran = imported(tmp_path, hpa(OBJECT, {f"{OF_OBJECT}/query": f"scalar({QUERY})"}))
-    assert ran.code == 0
-    assert ran.target["metrics"] == [external()]
 
 
 @pytest.mark.parametrize(

@@ -153,11 +153,8 @@ def test_during_a_lapse_the_last_decision_is_shown() -> None:
     assert back.differences[0] == (
         "nothing was recorded from 2026-01-01T00:02:10Z to 2026-01-01T00:05:00Z"
     )
-
-
-def test_a_decision_at_the_end_of_a_lapse_has_no_lapse() -> None:
     record, _ = recorded()
-    record.keep_lapse(KEY, BASE + 100, BASE + 120.01)
+    record.keep_lapse(KEY, BASE + 100, BASE + 120.01)  # the decision of 120 is recorded at its end
     assert explained(record, 121).values == ()
 
 
