@@ -4,12 +4,14 @@ import gzip
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 
 import pytest
@@ -86,9 +88,16 @@ class Slow:
 
 
 def get(
-    listener: Listener, path: str, method: str = "GET", host: str = HOST, **headers: str
+    listener: Listener,
+    path: str,
+    method: str = "GET",
+    host: str = HOST,
+    context: ssl.SSLContext | None = None,
+    **headers: str,
 ) -> tuple[HTTPResponse, bytes]:
-    with closing(HTTPConnection(host, listener.port, timeout=20)) as connection:
+    """Return the answer of a listener, by TLS if there is a context."""
+    secured = HTTPConnection if context is None else partial(HTTPSConnection, context=context)
+    with closing(secured(host, listener.port, timeout=20)) as connection:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, headers=sent)
         response = connection.getresponse()

@@ -6,10 +6,9 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +55,9 @@ class Served:
         return self.secured(socket.create_connection((HOST, self.listener.port), timeout=20))
 
     def get(self, path: str = "/livez", context: ssl.SSLContext | None = None) -> tuple[int, bytes]:
-        if self.server is None:
-            response, body = get(self.listener, path)
-            return response.status, body
-        port, context = self.listener.port, context or self.client()
-        with closing(HTTPSConnection(HOST, port, timeout=20, context=context)) as connection:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+        context = context if context or self.server is None else self.client()
+        response, body = get(self.listener, path, context=context)
+        return response.status, body
 
 
 @contextmanager

@@ -62,7 +62,7 @@ class Client:
         return body
 
     def get_any(self, path: str, method: str = "GET", **headers: str) -> bytes:
-        self.response, body = get(self._listener, f"/api/v1{path}", method, HOST, **headers)
+        self.response, body = get(self._listener, f"/api/v1{path}", method, HOST, None, **headers)
         return body
 
     def json(self, path: str, **headers: str) -> Json:

@@ -15,13 +15,9 @@ from tests.telemetry.results import FAILED, extended, rate_limited, result_of, t
 from tests.web.pages.reading import ask, config_of, names, views_of
 
 
-def failing(name: str = "broken") -> SyncResult:
-    return result_of(target_of(name), FAILED)
-
-
 def some() -> list[SyncResult]:
-    calm = result_of(target_of("calm"), values(90))
-    return [calm, *extended(), rate_limited(), full(), failing()]
+    calm, broken = result_of(target_of("calm")), result_of(target_of("broken"), FAILED)
+    return [calm, *extended(), rate_limited(), full(), broken]
 
 
 def full(name: str = "full") -> SyncResult:
