@@ -21,22 +21,17 @@ _STARTS = re.compile(
 
 
 def signature(
-    secret: str,
-    scope: tuple[str, str, str],
-    method: str,
-    target: str,
-    headers: Mapping[str, str],
-    body: bytes,
+    secret: str, scope: tuple[str, str, str], received: Received, headers: Mapping[str, str]
 ) -> str:
     """Return the signature of a request with just the headers that are signed."""
-    path, _, parameters = target.partition("?")
+    path, _, parameters = received.target.partition("?")
     # Decoded as a server does, which takes + for a blank, and encoded as the documentation says.
     pairs = [item.partition("=") for item in parameters.split("&") if item]
     decoded = [(unquote(a.replace("+", " ")), unquote(b.replace("+", " "))) for a, _, b in pairs]
     lower = {name.lower(): " ".join(value.split()) for name, value in headers.items()}
     canonical = "\n".join(
         [
-            method,
+            received.method,
             quote(path, safe="/-_.~"),
             "&".join(
                 sorted(f"{quote(a, safe='-_.~')}={quote(b, safe='-_.~')}" for a, b in decoded)
@@ -44,7 +39,7 @@ def signature(
             *(f"{name}:{lower[name]}" for name in sorted(lower)),
             "",
             ";".join(sorted(lower)),
-            hashlib.sha256(body).hexdigest(),
+            hashlib.sha256(received.body).hexdigest(),
         ]
     )
     digest = hashlib.sha256(canonical.encode()).hexdigest()
@@ -73,6 +68,4 @@ def assert_signed(
     assert lower.get("x-amz-security-token") == token
     assert token is None or "x-amz-security-token" in names.split(";")
     signed = {name: lower[name] for name in names.split(";")}
-    scope = (day, region, service)
-    expected = signature(secret, scope, received.method, received.target, signed, received.body)
-    assert given == expected
+    assert given == signature(secret, (day, region, service), received, signed)

@@ -30,7 +30,7 @@ def line(begin: int, end: int, **labels: str) -> MatrixSeries:
     return MatrixSeries(labels, [(begin, end - begin)], array("d", range(begin, end)))
 
 
-def written(files: RangeFiles, *spans: tuple[int, int], key: RangeKey = KEY) -> None:
+def write_spans(files: RangeFiles, *spans: tuple[int, int], key: RangeKey = KEY) -> None:
     for begin, end in spans:
         files.write(key, begin, end, Matrix([line(begin, end)]))
 
@@ -103,7 +103,7 @@ def test_stored_parts_of_a_range_are_found(
     found: list[tuple[int, int]],
 ) -> None:
     files = RangeFiles(tmp_path)
-    written(files, *stored)
+    write_spans(files, *stored)
     assert spans(files, begin, end) == found
 
 
@@ -222,7 +222,7 @@ def test_files_that_were_not_used_for_longest_go_first(tmp_path: Path) -> None:
     other.write_bytes(b"x" * 100_000)
     files = RangeFiles(tmp_path, most_bytes=1_000)
     for number in range(20):
-        written(files, (number, number + 10), key=RangeKey("server", str(number), KEY.grid))
+        write_spans(files, (number, number + 10), key=RangeKey("server", str(number), KEY.grid))
     used = RangeKey("server", "3", KEY.grid)
     for part in tmp_path.glob("*/*.range"):
         written_at = 1 if part.parent.name == used.digest else 2

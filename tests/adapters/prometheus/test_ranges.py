@@ -53,7 +53,7 @@ def range_reading(url: str, **changes: object) -> Iterator[RangeReader]:
         yield RangeReader(reader)
 
 
-def asked_at(
+def ask_range(
     url: str, asked: RangeRequest = ASKED, promql: str = "x", **changes: object
 ) -> list[AnswerPart]:
     with range_reading(url, **changes) as reader:
@@ -78,7 +78,7 @@ def test_series_are_values_at_instants_of_the_grid() -> None:
         series((0, "1"), (15, "NaN"), (45, "+Inf"), queue="a"), series((30, "2.5"), queue="b")
     )
     with ScriptedServer(answer(found | {"warnings": ["a warning"]})) as server:
-        (part,) = asked_at(server.url)
+        (part,) = ask_range(server.url)
         sent = parse_qs(server.received[0].body.decode())
     assert isinstance(part.answer, Matrix)
     first, second = part.answer.series
@@ -111,7 +111,7 @@ def test_series_are_values_at_instants_of_the_grid() -> None:
 )
 def test_an_answer_of_another_shape_or_time_fails(body: object, parts: list[str]) -> None:
     with ScriptedServer(answer(body)) as server:
-        answers = asked_at(server.url)
+        answers = ask_range(server.url)
     assert covered(answers) == [(FIRST, FIRST + 4)]
     (message,) = failures(answers)
     assert_parts(message, *parts)
@@ -143,7 +143,7 @@ def test_a_range_beyond_a_limit_of_prometheus_is_asked_in_parts(
     grid = Grid(1_000, 0)
     begin = grid.first_from(clock.wall() - 50_000)
     asked = RangeRequest(grid, begin, begin + sum(lengths))
-    parts = asked_at(server.url, asked, "vector(7)", observer=Observed(received))
+    parts = ask_range(server.url, asked, "vector(7)", observer=Observed(received))
     assert covered(parts) == list(pairwise(accumulate(lengths, initial=begin)))
     assert received == statuses
     for part in parts:
@@ -155,7 +155,7 @@ def test_a_range_beyond_a_limit_of_prometheus_is_asked_in_parts(
 
 def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
     with ScriptedServer(whole) as server:
-        parts = asked_at(
+        parts = ask_range(
             server.url,
             RangeRequest(GRID, FIRST, FIRST + 8_000),
             memory=AnswerMemory(1 << 16, parsed=200 << 20),
@@ -172,7 +172,7 @@ def test_a_wrong_query_is_asked_once(prometheus_server: PrometheusServer) -> Non
     """Its refusal holds for all of the range."""
     statuses: list[str] = []
     asked = RangeRequest(GRID, FIRST, FIRST + 30_000)
-    parts = asked_at(prometheus_server.url, asked, "sum(", observer=Observed(statuses))
+    parts = ask_range(prometheus_server.url, asked, "sum(", observer=Observed(statuses))
     assert (covered(parts), statuses) == ([(FIRST, FIRST + 30_000)], ["400"])
     assert_parts(failures(parts)[0], "unclosed left parenthesis")
     assert isinstance(parts[0].answer, QueryFailure)
@@ -212,7 +212,7 @@ def test_a_part_that_fails_leaves_the_others(
     asked = RangeRequest(GRID, FIRST, FIRST + sum(lengths))
     with ScriptedServer(*steps) as server:
         timeout = 0.5 if faults.hang in steps else 10.0
-        parts = asked_at(server.url, asked, timeout=timeout)
+        parts = ask_range(server.url, asked, timeout=timeout)
         assert len(server.received) == max(len(steps), len(lengths))
     begins = accumulate(lengths, initial=FIRST)
     assert covered(parts) == list(pairwise(begins))
@@ -244,7 +244,7 @@ def test_after_failures_in_a_row_nothing_more_is_asked(
 
 def test_an_absent_server_costs_a_moment() -> None:
     begin = time.monotonic()
-    parts = asked_at("http://127.0.0.1:9", LONG)
+    parts = ask_range("http://127.0.0.1:9", LONG)
     assert len(failures(parts)) == 4
     assert failures(parts)[0] == network_sentence(Kind.REFUSED, "Prometheus at http://127.0.0.1:9")
     assert time.monotonic() - begin < 10.0

@@ -14,7 +14,7 @@ from tests.adapters.prometheus.reading import answered, ask, failed, settings
 from tests.adapters.prometheus.signatures import KEY, SECRET, assert_signed, signature
 from tests.adapters.prometheus.ways import KEYED, ROLE, SETTINGS, with_names
 from tests.narrowing import assert_parts
-from tests.worlds.prometheus.faults import ScriptedServer, answer
+from tests.worlds.prometheus.faults import Received, ScriptedServer, answer
 from tests.worlds.prometheus.token_endpoints import form
 
 
@@ -24,10 +24,9 @@ def test_the_check_agrees_with_the_example_of_amazon() -> None:
         "Host": "iam.amazonaws.com",
         "X-Amz-Date": "20150830T123600Z",
     }
-    target = "/?Action=ListUsers&Version=2010-05-08"
-    scope = ("20150830", "us-east-1", "iam")
+    example = Received("GET", "/?Action=ListUsers&Version=2010-05-08", headers, b"")
     assert (
-        signature(SECRET, scope, "GET", target, headers, b"")
+        signature(SECRET, ("20150830", "us-east-1", "iam"), example, headers)
         == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
     )
 
