@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.core.classification import Mark, classify
 from autoscaler.core.decision import Activity, Limit
-from autoscaler.core.extensions import Extensions, Pause, PauseMode, Schedule
+from autoscaler.core.extensions import Pause, PauseMode, Schedule
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
@@ -56,8 +56,8 @@ class Kept(Timeline):
         return self
 
 
-def timeline_of(*metrics: object, extensions: Extensions | None = None) -> Kept:
-    return Kept(spec(*metrics), replicas=3, extensions=extensions or Extensions())  # type: ignore[arg-type]
+def timeline_of(*metrics: object) -> Kept:
+    return Kept(spec(*metrics), replicas=3)  # type: ignore[arg-type]
 
 
 def test_values_and_proposals_alone_are_no_change() -> None:

@@ -18,10 +18,10 @@ Interval = tuple[float, int | None, int]
 """Seconds, the demand, and the pods that are ready."""
 
 
-def score(*intervals: Interval, maximum: int = 10) -> Measures:
+def score(*intervals: Interval) -> Measures:
     found = Score()
     for seconds, demand, supply in intervals:
-        found.interval(seconds, demand, supply, supply, at_max=supply >= maximum)
+        found.interval(seconds, demand, supply, supply, at_max=supply >= 10)
     return found.measures()
 
 

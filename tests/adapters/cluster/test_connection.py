@@ -239,7 +239,7 @@ def test_a_kubeconfig_is_read_again_after_a_401(script: Script, tmp_path: Path) 
     assert [asked.authorization for asked in server.asked] == ["Bearer one", "Bearer two"]
 
 
-def test_no_certificate_is_trusted_unasked(tmp_path: Path) -> None:
+def test_a_server_that_speaks_no_tls_is_a_tls_failure(tmp_path: Path) -> None:
     with ScriptedServer(Answer()) as server:
         path = server.write_kubeconfig(tmp_path / "k")
         path.write_text(path.read_text().replace("http://", "https://"))

@@ -69,6 +69,13 @@ def plugin(tmp_path: Path) -> Plugin:
     return write
 
 
+def told_by_a_file(folder: Path, plugin: Plugin, otherwise: str) -> tuple[Path, dict[str, object]]:
+    """Return a file with a credential, and a plugin that prints it and without it does a thing."""
+    answer = folder / "answer"
+    answer.write_text(credential("old"))
+    return answer, plugin(f"test -e {answer} && exec cat {answer}; {otherwise}")
+
+
 def busy() -> bool:
     return any(thread.name == "credentials" for thread in threading.enumerate())
 
@@ -210,9 +217,7 @@ def test_a_refused_token_is_reported_with_the_failure_of_its_plugin(
     script: Script, tmp_path: Path, plugin: Plugin
 ) -> None:
     """The server's refusal alone would not name the cause."""
-    answer = tmp_path / "answer"
-    answer.write_text(credential("old"))
-    run = plugin(f"test -e {answer} && exec cat {answer}; echo again >&2; exit 7")
+    answer, run = told_by_a_file(tmp_path, plugin, "echo again >&2; exit 7")
     _, api = script(UNAUTHORIZED, user={"exec": run})
     answer.unlink()
     failed = instance(ReadFailure, read_web(api))
@@ -270,9 +275,9 @@ def test_a_plugin_that_hangs_later_delays_nobody(
 ) -> None:
     monkeypatch.setattr(exec_plugin, "SECONDS", 5.0)
     monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.1)
-    answer, hangs = tmp_path / "answer", tmp_path / "hangs"
+    hangs = tmp_path / "hangs"
+    answer, run = told_by_a_file(tmp_path, plugin, f"touch {hangs}; exec sleep 300")
     answer.write_text(credential("old", in_five_minutes_and(1)))
-    run = plugin(f"test -e {answer} && exec cat {answer}; touch {hangs}; exec sleep 300")
     server, api = script(scale(1), user={"exec": run})
 
     def read() -> object:
@@ -300,9 +305,7 @@ def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
 ) -> None:
     """The server's words are reported, not that the plugin is awaited."""
     monkeypatch.setattr(exec_plugin, "SECONDS", 20.0)
-    answer = tmp_path / "answer"
-    answer.write_text(credential("old"))
-    run = plugin(f"test -e {answer} && exec cat {answer}; exec sleep 300")
+    answer, run = told_by_a_file(tmp_path, plugin, "exec sleep 300")
     _, api = script(UNAUTHORIZED, user={"exec": run})
     answer.unlink()
     began = clock.monotonic()

@@ -99,9 +99,9 @@ def test_a_refused_connection_is_reported_with_the_server(tmp_path: Path) -> Non
     assert_parts(failed, server.url, os.strerror(errno.ECONNREFUSED).lower())
 
 
-def _pod_list(*names: str, version: str = "50", more: str = "") -> Answer:
+def _pod_list(*names: str, more: str = "") -> Answer:
     items = [{"metadata": {"name": name}, "spec": {}, "status": {}} for name in names]
-    return Answer(body={"metadata": {"resourceVersion": version, "continue": more}, "items": items})
+    return Answer(body={"metadata": {"resourceVersion": "50", "continue": more}, "items": items})
 
 
 def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:

@@ -45,12 +45,12 @@ def hostile(tmp_path: Path) -> Iterator[Connect]:
         yield lambda *steps, **options: starter.start(ScriptedServer(*steps), user, **options)
 
 
-def _get(api: Api, seconds: float = 20.0) -> Failure:
-    return instance(Failure, api.once("GET", "/version", clock.monotonic() + seconds))
+def _get(api: Api) -> Failure:
+    return instance(Failure, api.once("GET", "/version", clock.monotonic() + 20))
 
 
-def _status(message: str, code: int = 403) -> dict[str, object]:
-    return {"kind": "Status", "message": message, "reason": "Forbidden", "code": code}
+def _status(message: str) -> dict[str, object]:
+    return {"kind": "Status", "message": message, "reason": "Forbidden", "code": 403}
 
 
 def _request_threads() -> list[str]:

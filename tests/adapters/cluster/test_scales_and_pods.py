@@ -11,6 +11,7 @@ from autoscaler.kubernetes import Api, Scales, list_pods
 from tests.narrowing import assert_parts, instance
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually, soon
+from tests.worlds.cluster.clusters import crew_served
 from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.manifests import WEB
 
@@ -76,15 +77,10 @@ def test_a_kind_that_cannot_be_scaled_is_named_with_what_can_be(
 def test_a_kind_that_comes_later_is_found(
     cluster: ClusterUnderTest, scales: Scales, namespace: str
 ) -> None:
-    definition = manifests.crew_definition("boats")
     ref = ScaleTargetRef(f"boats.{manifests.CRD_GROUP}/v1", "Crew", "alpha")
-    path = f"/apis/{ref.api_version}/namespaces/{namespace}/crews"
     assert isinstance(scales.read(namespace, ref, soon()), ReadFailure)
-    cluster.create(manifests.CRDS, definition)
-    cluster.wait_served(path)
-    cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": ref.api_version})
-    assert _read(scales, namespace, ref).spec_replicas == 4
-    cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
+    with crew_served(cluster, "boats", namespace) as (_, path):
+        assert _read(scales, namespace, ref).spec_replicas == 4
     cluster.wait_served(path, status=404)
     # Discovery may name the group for a moment longer; then the object alone is missing.
     eventually(

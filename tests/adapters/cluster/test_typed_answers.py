@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -28,6 +28,7 @@ from autoscaler.transport.answers import MIB, Answer, AnswerMemory
 from autoscaler.transport.redaction import Redactor
 from tests.adapters.cluster.test_pods import whole_pod
 from tests.adapters.watches.test_hpas import METRICS, decided, made
+from tests.places import places
 
 Json = dict[str, Any]
 
@@ -144,20 +145,13 @@ ANYTHING = st.recursive(
 )
 
 
-def places(document: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield at
-    if isinstance(document, dict | list):
-        entries = document.items() if isinstance(document, dict) else enumerate(document)
-        for key, value in entries:
-            yield from places(value, (*at, key))
-
-
 @st.composite
 def hostile(draw: st.DrawFn, document: Json) -> Any:
     """Put anything in place of one or two values of a document."""
     changed: Any = deepcopy(document)
     for _ in range(draw(st.sampled_from([1, 1, 1, 2]))):
-        *path, last = draw(st.sampled_from([at for at in places(changed) if at] or [(None,)]))
+        inner: list[tuple[Any, ...]] = [place for place in places(changed) if place]
+        *path, last = draw(st.sampled_from(inner or [(None,)]))
         if last is None:
             break
         inside = changed

@@ -24,29 +24,20 @@ from autoscaler.kubernetes.watch_requests import (
 )
 from tests.narrowing import instance
 from tests.worlds.cluster import fleet
+from tests.worlds.cluster.others import autoscaler
 
 MOST = 1 << 20
 SELECTOR = "app=web"
 
 
 def metadata(name: str, **more: object) -> JsonObject:
-    return {
-        "name": name,
-        "namespace": "shop",
-        "resourceVersion": "7",
-        "labels": {"app": "web"},
-        **more,
-    }
+    named = {"name": name, "namespace": "shop", "labels": {"app": "web"}}
+    return named | {"resourceVersion": "7"} | more
 
 
 def pod(name: str) -> JsonObject:
     containers = [{"name": "app", "resources": {"requests": {"cpu": "1"}}}, {"name": "proxy"}]
     return {"metadata": metadata(name), "spec": {"containers": containers}, "status": {}}
-
-
-def autoscaler(name: str) -> JsonObject:
-    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return {"metadata": metadata(name), "spec": {"scaleTargetRef": ref, "maxReplicas": 3}}
 
 
 def lease(name: str) -> JsonObject:

@@ -25,9 +25,9 @@ def leases(namespace: str) -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
 
-def crews(namespace: str, version: str = "v1") -> str:
+def crews(namespace: str) -> str:
     """Return the path of a namespace's Crews, the custom resource of `crew_definition`."""
-    return f"/apis/{CRD_GROUP}/{version}/namespaces/{namespace}/crews"
+    return f"/apis/{CRD_GROUP}/v1/namespaces/{namespace}/crews"
 
 
 def deployment(name: str, replicas: int = 1) -> Json:

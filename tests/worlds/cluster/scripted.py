@@ -35,14 +35,14 @@ def failure(code: int, reason: str, message: str, **details: object) -> Answer:
     return Answer(code, status_of(code, reason, message) | {"details": details})
 
 
-def scale(replicas: int, version: str = "7", status_replicas: int = 1) -> Answer:
+def scale(replicas: int, version: str = "7") -> Answer:
     return Answer(
         body={
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": {"name": "web", "namespace": "shop", "resourceVersion": version},
             "spec": {"replicas": replicas},
-            "status": {"replicas": status_replicas, "selector": "app=web"},
+            "status": {"replicas": 1, "selector": "app=web"},
         }
     )
 
