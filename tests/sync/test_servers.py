@@ -11,7 +11,6 @@ from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import LabelSelector
 from autoscaler.core.target import HoldQuery, Query, QueryKey, Target
 from autoscaler.sync.calls import FairQueries
-from autoscaler.sync.slots import slots_of
 from tests.worlds.memory import T0, Memory, answer, external
 
 SHORT = 1.8
@@ -104,18 +103,6 @@ def test_each_server_has_threads_of_its_own() -> None:
         assert asker.in_order([known, new]) == [new, known]
         asker.retain({QueryKey("", "q")})
         assert asker.in_order([known, new]) == [known, new]
-
-
-def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
-    """They have no request in common, so they may be spread; targets of a server are together."""
-    names = [f"s{number}" for number in range(30)]
-    targets = [on(server, f"{server}-{n}", "queue") for server in names for n in range(3)]
-    slots = slots_of(targets)
-    assert len(slots) > 5
-    together = {target.queries[0].server: slot.offset for slot in slots for target in slot.targets}
-    assert sum(len(slot.targets) for slot in slots) == 90
-    for slot in slots:
-        assert all(together[target.queries[0].server] == slot.offset for target in slot.targets)
 
 
 def observations(memory: Memory) -> dict[str, Observation]:

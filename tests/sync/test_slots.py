@@ -13,8 +13,8 @@ from autoscaler.sync.slots import slots_of
 from tests.worlds.memory import external
 
 
-def target(name: str, *promql: str, period: float = 15.0) -> Target:
-    queries = tuple(Query(text) for text in promql)
+def target(name: str, *promql: str, period: float = 15.0, server: str = "") -> Target:
+    queries = tuple(Query(text, server=server) for text in promql)
     return replace(external("shop", name), queries=queries, sync_period=period)
 
 
@@ -41,6 +41,16 @@ def test_targets_of_their_own_queries_are_spread_over_the_period() -> None:
     slots = slots_of([target(f"t{number}", f"q{number}") for number in range(150)])
     assert [slot.offset for slot in slots] == [float(second) for second in range(15)]
     assert max(len(slot.targets) for slot in slots) <= 30
+
+
+def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
+    """They have no request in common, so they may be spread; targets of a server are together."""
+    names = [f"s{number}" for number in range(30)]
+    slots = slots_of([target(f"{name}-{n}", "q", server=name) for name in names for n in range(3)])
+    assert len(slots) > 5
+    placed = [{target.queries[0].server for target in slot.targets} for slot in slots]
+    assert sum(map(len, placed)) == len(names)
+    assert sum(len(slot.targets) for slot in slots) == 90
 
 
 def test_each_period_has_slots_of_its_own() -> None:
