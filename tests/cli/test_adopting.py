@@ -157,8 +157,13 @@ def test_an_obstacle_keeps_everything_unchanged(
     assert (code, f"{world.namespace}/a?" in error) == (2, True)
 
 
-def test_a_target_that_the_daemon_lacks_is_refused(run: Callable[..., Bed], world: World) -> None:
-    bed = run()
+def test_a_target_is_refused_by_a_daemon_in_shadow_or_without_it(
+    run: Callable[..., Bed], world: World
+) -> None:
+    """No change of a file ends `run --shadow`; a daemon may run with another file."""
+    bed = run(arguments=("--shadow",), hpa=1)
+    assert bed.refused("a") == adoption_text.IN_SHADOW
+    assert obstacles(bed.adopt("a", AdoptOptions())[1]) == [adoption_text.IN_SHADOW]
     others.create(world.api, world.namespace, others.autoscaler("of-new", of="new"))
     file = world.write(world.document(world.target("new")), "other")
     code, out, _ = bed.adopt("new", AdoptOptions(), file=file)
@@ -218,15 +223,6 @@ def test_an_autoscaler_that_returns_has_the_tool_that_makes_it() -> None:
     hpa["metadata"]["labels"] = {"kustomize.toolkit.fluxcd.io/name": "shop"}
     text = adoption_text.not_gone("shop/web", Other(hpa))
     assert_parts(text, f'{HPA} "web"', "Flux (Kustomization shop)", " shop/web ")
-
-
-def test_a_daemon_in_shadow_is_refused_before_anything_changes(
-    run: Callable[..., Bed],
-) -> None:
-    """No change of a file ends `run --shadow`."""
-    bed = run(arguments=("--shadow",), hpa=1)
-    assert bed.refused("a") == adoption_text.IN_SHADOW
-    assert obstacles(bed.adopt("a", AdoptOptions())[1]) == [adoption_text.IN_SHADOW]
 
 
 class KilledError(BaseException):
