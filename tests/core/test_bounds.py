@@ -11,6 +11,7 @@ from autoscaler.core.decision import Bound, Bounds
 from autoscaler.core.extensions import Extensions, Idle, Schedule
 from autoscaler.core.history import ExtensionHistory, KnownBound
 from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale, Values
+from autoscaler.core.reconcile import BELOW_MIN
 from autoscaler.core.spec import ScalingRules, SelectPolicy
 from tests.core.builders import (
     BASE,
@@ -152,7 +153,7 @@ def test_a_window_goes_to_its_minimum_at_once_and_back_by_the_metrics() -> None:
     line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
     line.sync("0s", queue=10).want(1).opened(window("a", 5))
     line.sync("15s", queue=10)
-    line.want(5, reason=f"Current number of replicas below Spec.MinReplicas ({AT_A})")
+    line.want(5, reason=f"{BELOW_MIN} ({AT_A})")
     line.sync("30s", queue=10).want(5).conditions(ScalingLimited="TooFewReplicas")
     line.opened().sync("45s", queue=10).want(4).sync("1m", queue=10).want(3)
 

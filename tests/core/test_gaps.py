@@ -639,16 +639,11 @@ def test_an_absence_is_of_the_keys_that_a_target_has_now() -> None:
 UNIT = 27720
 """The load of one pod, which all counts up to `MOST` divide."""
 MOST = 12
+A_POD = average(f"{UNIT}")
 METRICS: tuple[MetricSpec, ...] = (
-    external(average(f"{UNIT}")),
-    external(value(f"{UNIT}")),
-    of_object(average(f"{UNIT}")),
-    of_object(value(f"{UNIT}")),
+    *(metric(target) for metric in (external, of_object) for target in (A_POD, value(f"{UNIT}"))),
     per_pod(f"{UNIT}"),
-    cpu(utilization(UNIT)),
-    cpu(average(f"{UNIT}")),
-    container_cpu(utilization(UNIT)),
-    container_cpu(average(f"{UNIT}")),
+    *(metric(target) for metric in (cpu, container_cpu) for target in (utilization(UNIT), A_POD)),
 )
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from autoscaler.core.decision import Activity, Zone
 from autoscaler.core.extensions import Extensions, Fallback, FallbackBehavior, Idle, Schedule
 from autoscaler.core.history import FailureStreak, History, Recommendation
+from autoscaler.core.idling import NONE_ACTIVE
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -79,10 +80,10 @@ def test_a_target_sleeps_after_the_cooldown_and_wakes_at_once() -> None:
     line = Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
     line.sync("0s", queue=5).want(3)
     line.sync("15s", queue=0).want(3)
-    line.sync("1m", queue=0).want(0, reason="no metric is active", outcome="ok")
+    line.sync("1m", queue=0).want(0, reason=NONE_ACTIVE, outcome="ok")
     line.conditions(ScalingActive="Idle").events("SuccessfulRescale")
-    line.sync("1m15s", queue=0).want(0, reason="no metric is active").events()
-    line.sync("1m30s", queue=31).want(4, reason="external metric queue(nil) is active")
+    line.sync("1m15s", queue=0).want(0, reason=NONE_ACTIVE).events()
+    line.sync("1m30s", queue=31).want(4, reason="queue(nil)")
     line.conditions(ScalingActive="ValidMetricFound")
     line.sync("1m45s", queue=0).want(4).sync("2m15s", queue=0).want(4)
     line.sync("2m30s", queue=0).want(0)
@@ -92,7 +93,7 @@ def test_the_metric_that_wakes_a_target_is_reported() -> None:
     """Another one, below its activation, may ask for more."""
     extensions = replace(MINUTE, activations=(50_000, 0))
     line = Timeline(spec(QUEUE, MAILS), replicas=0, extensions=extensions)
-    line.sync("0s", queue=40, mails=1).want(4, reason="external metric mails(nil) is active")
+    line.sync("0s", queue=40, mails=1).want(4, reason="mails(nil)")
 
 
 def test_waking_obeys_the_policies_and_the_minimum() -> None:
@@ -247,7 +248,7 @@ def test_idle_may_keep_some_replicas() -> None:
     line = Timeline(spec(QUEUE, minimum=3), replicas=3, extensions=some)
     line.sync("0s", queue=5).want(3).sync("30s", queue=0).want(1).sync("45s", queue=0).want(1)
     line.by_hand(0).sync("1m", queue=0).want(1)
-    line.sync("1m15s", queue=1).want(3, reason="external metric queue(nil) is active")
+    line.sync("1m15s", queue=1).want(3, reason="queue(nil)")
 
 
 def test_metrics_of_pods_keep_no_target_awake() -> None:
@@ -276,7 +277,7 @@ def test_a_fallback_wakes_a_target() -> None:
     extensions = replace(MINUTE, fallback=Fallback(6, failure_threshold=2))
     line = Timeline(spec(QUEUE), replicas=0, extensions=extensions)
     line.sync("0s", queue=0).want(0).sync("15s", queue=None).want(0)
-    line.sync("30s", queue=None).want(4, reason="fallback for external metric queue(nil)")
+    line.sync("30s", queue=None).want(4, reason="fallback")
     line.sync("45s", queue=None).want(6)
 
 
@@ -292,7 +293,7 @@ def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
     line.sync("0s", queue=None).want(4, outcome="blocked")
     line.sync("15s", queue=None).want(4, outcome="blocked").conditions(Fallback=None)
     line.sync("30s", queue=None)
-    line.want(6, outcome="partial", reason="fallback for external metric queue(nil)")
+    line.want(6, outcome="partial", reason="fallback")
     line.conditions(Fallback="FallbackActive", ScalingActive="ValidMetricFound")
     line.events("FailedGetExternalMetric", "FallbackActive", "SuccessfulRescale")
     line.sync("45s", queue=None).want(6).events("FailedGetExternalMetric")
@@ -324,9 +325,7 @@ def test_each_behavior_of_a_fallback_has_its_count(
 def test_a_healthy_metric_that_asks_for_more_wins() -> None:
     """keda#6659."""
     line = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=SIX_AT_ONCE)
-    line.sync("0s", queue=None, mails=80).want(
-        8, outcome="partial", reason="external metric mails(nil) above target"
-    )
+    line.sync("0s", queue=None, mails=80).want(8, outcome="partial", reason="mails(nil)")
     line.sync("15s", queue=None, mails=20).want(8)
 
 

@@ -10,7 +10,6 @@ from autoscaler.core.normalize import (
     Events,
     Recommendations,
     limit,
-    limit_legacy,
     record_event,
     stabilize,
     stabilize_legacy,
@@ -56,28 +55,6 @@ def up(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
 
 def down(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
     return behavior(down=rules(*policies, select=select))
-
-
-@pytest.mark.parametrize(
-    ("current", "wanted", "minimum", "maximum", "after", "reason"),
-    [
-        (1, 5, 1, 10, 4, "ScaleUpLimit"),
-        (3, 7, 1, 10, 6, "ScaleUpLimit"),
-        # The doubling meets the maximum exactly: the maximum gives the reason.
-        (5, 11, 1, 10, 10, "TooManyReplicas"),
-        (6, 3, 3, 10, 3, "DesiredWithinRange"),
-        # The minimum goes first.
-        (3, 5, 6, 7, 6, "TooFewReplicas"),
-        (INT32_MAX, INT32_MAX, 1, INT32_MAX, INT32_MAX, "DesiredWithinRange"),
-    ],
-)
-def test_without_behavior_a_step_at_most_doubles_or_goes_to_four(
-    current: int, wanted: int, minimum: int, maximum: int, after: int, reason: str
-) -> None:
-    result = limit_legacy(current, wanted, minimum, maximum)
-    assert (result.before, result.after, result.reason) == (wanted, after, reason)
-    assert result.policy is None
-    assert result.allowed == (None if reason == "DesiredWithinRange" else after)
 
 
 @pytest.mark.parametrize(
@@ -291,11 +268,9 @@ def test_without_behavior_the_largest_of_the_window_counts(
         (5, 2, recent((4, 59.75)), 4, "ScaleDownStabilized"),
         # Exactly as old as the window does not count, other than without behavior.
         (5, 2, recent((4, 60)), 2, "ReadyForNewScale"),
-        (5, 2, recent((4, 61)), 2, "ReadyForNewScale"),
         # Upwards the smallest of the up window holds, but never below the current count.
         (5, 9, recent((7, 10)), 7, "ScaleUpStabilized"),
         (5, 9, recent((3, 10)), 5, "ScaleUpStabilized"),
-        (5, 9, recent((10, 10)), 9, "ReadyForNewScale"),
         (5, 9, recent((7, 29.75)), 7, "ScaleUpStabilized"),
         (5, 9, recent((7, 30)), 9, "ReadyForNewScale"),
         # Older than the up window and inside the down window: no matter for a scale-up.

@@ -24,6 +24,7 @@ from autoscaler.core.history import (
     History,
     Recommendation,
 )
+from autoscaler.core.idling import NONE_ACTIVE
 from autoscaler.core.observation import (
     HoldReading,
     Observation,
@@ -31,7 +32,7 @@ from autoscaler.core.observation import (
     Reading,
     Scale,
 )
-from autoscaler.core.reconcile import BELOW_MIN as BELOW
+from autoscaler.core.reconcile import BELOW_MIN
 from autoscaler.core.spec import Flags
 from tests.core.builders import BASE, QUEUE, behavior, pods, pods_policy, rules, spec, values
 from tests.core.deciding import ERROR
@@ -48,11 +49,11 @@ def test_the_rules_have_an_order() -> None:
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=60))
     line = Timeline(spec(QUEUE, minimum=2, behavior=slow), replicas=3, extensions=ALL)
     line.sync("0s", queue=30).want(3)
-    line.sync("15s", queue=None).want(4, reason="fallback for external metric queue(nil)")
+    line.sync("15s", queue=None).want(4, reason="fallback")
     line.sync("30.1s", queue=0).want(4, stabilized="ScaleDownStabilized")
-    line.sync("46s", queue=0).want(0, reason="no metric is active")
+    line.sync("46s", queue=0).want(0, reason=NONE_ACTIVE)
     line.opened(WINDOW).sync("1m1s", queue=0)
-    line.want(5, reason=f"{BELOW} (schedule office until 18:00 UTC)")
+    line.want(5, reason=f"{BELOW_MIN} (schedule office until 18:00 UTC)")
     line.annotated(paused_replicas="1").sync("1m16s", queue=90).want(1)
     line.controlled_by('ScaledObject "web"').sync("1m31s", queue=90).want(1)
 
@@ -93,11 +94,8 @@ def observed(*readings: Reading, replicas: int = 5) -> Observation:
 
 def files_of(observation: Observation, extensions: Extensions = NO_EXTENSIONS) -> frozenset[str]:
     """Decide some time after the first sync, and return which of those files had code that ran."""
-    history = History(
-        (Recommendation(5, BASE - 15.0),),
-        contention=Contention(5, generation=7),
-        metric_keys=observation.metric_keys,
-    )
+    keys, contention = observation.metric_keys, Contention(5, generation=7)
+    history = History((Recommendation(5, BASE - 15.0),), contention=contention, metric_keys=keys)
     files: set[str] = set()
 
     def profile(frame: FrameType, _event: str, _argument: object) -> None:

@@ -1,6 +1,7 @@
 """A target that is paused moves as the pause says, and in no other way (semantics 8.1)."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ import yaml
 from autoscaler.core.decision import Zone
 from autoscaler.core.extensions import Extensions, Idle, Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
+from autoscaler.core.reconcile import ALL_BELOW, BELOW_MIN
 from tests.core.builders import BASE, FREE, QUEUE, cpu, spec, utilization
 from tests.core.timeline import Timeline
 from tests.tables import rows
@@ -76,10 +78,10 @@ def test_an_annotation_that_cannot_be_read_pauses_and_is_reported(
 def test_a_paused_target_stays_and_its_metrics_are_recorded() -> None:
     """What they ask for is recorded, so that the windows are whole when it goes on."""
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
-    target.sync("0s", queue=70).want(4, reason=f"paused by {BY}", outcome="ok")
+    target.sync("0s", queue=70).want(4, reason=BY, outcome="ok")
     target.conditions(ScalingActive="Paused").events()
     target.sync("15s", queue=20).want(4)
-    target.annotated().sync("30s", queue=20).want(2, reason="All metrics below target")
+    target.annotated().sync("30s", queue=20).want(2, reason=ALL_BELOW)
     target.conditions(ScalingActive="ValidMetricFound")
 
 
@@ -95,14 +97,12 @@ def test_a_paused_target_has_the_count_without_the_pause() -> None:
 def test_a_pause_with_replicas_overrules_bounds_windows_and_failures() -> None:
     line = Timeline(spec(QUEUE, minimum=2, maximum=6), replicas=4)
     line.annotated(paused_replicas="9")
-    line.sync("0s", queue=None).want(9, reason=f"paused by {BY}-replicas", outcome="partial")
+    line.sync("0s", queue=None).want(9, reason=f"{BY}-replicas", outcome="partial")
     line.events("FailedGetExternalMetric", "FailedComputeMetricsReplicas", "SuccessfulRescale")
     line.by_hand(3).sync("15s", queue=10).want(9, outcome="ok")
     line.annotated(paused_replicas="0").sync("30s", queue=10).want(0)
     line.sync("45s", queue=10).want(0)
-    line.annotated().sync("1m", queue=10).want(
-        2, reason="Current number of replicas below Spec.MinReplicas"
-    )
+    line.annotated().sync("1m", queue=10).want(2, reason=BELOW_MIN)
 
 
 def test_a_paused_target_at_zero_measures_no_pods() -> None:
@@ -114,7 +114,7 @@ def test_a_pause_of_one_direction_leaves_the_other_free() -> None:
     """Bounds and idle obey it too."""
     line = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
     line.annotated(paused="scale-down")
-    line.sync("0s", queue=20).want(4, reason="All metrics below target")
+    line.sync("0s", queue=20).want(4, reason=ALL_BELOW)
     line.conditions(ScalingLimited="ScaleDownPaused", ScalingActive="ValidMetricFound")
     line.sync("15s", queue=60).want(6).conditions(ScalingLimited="DesiredWithinRange")
     line.by_hand(8).sync("30s", queue=20).want(8).conditions(ScalingLimited="ScaleDownPaused")
@@ -123,25 +123,22 @@ def test_a_pause_of_one_direction_leaves_the_other_free() -> None:
     line.sync("1m15s", queue=30).want(3).sync("1m30s", queue=60).want(3)
     line.conditions(ScalingLimited="ScaleUpPaused")
     idle = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_DOWN))
-    asleep = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_UP))
-    Timeline(spec(QUEUE), replicas=4, extensions=idle).sync("0s", queue=0).sync(
-        "15s", queue=0
-    ).want(4)
+    line = Timeline(spec(QUEUE), replicas=4, extensions=idle).sync("0s", queue=0)
+    line.sync("15s", queue=0).want(4)
+    asleep = replace(idle, pause=Pause(PauseMode.SCALE_UP))
     Timeline(spec(QUEUE), replicas=0, extensions=asleep).sync("0s", queue=50).want(0)
+
+
+def begins(target: Timeline) -> dict[str, float]:
+    return {condition.type: condition.last_transition for condition in target.history.conditions}
 
 
 def test_the_conditions_of_a_pause_begin_and_end_with_it() -> None:
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
     target.sync("0s", queue=40).sync("1m", queue=40)
-    (active,) = (
-        condition for condition in target.history.conditions if condition.type == "ScalingActive"
-    )
-    assert active.last_transition == BASE
+    assert begins(target)["ScalingActive"] == BASE
     target.annotated(paused="scale-down").sync("2m", queue=20).sync("3m", queue=20)
-    (limited,) = (
-        condition for condition in target.history.conditions if condition.type == "ScalingLimited"
-    )
-    assert limited.last_transition == BASE + 120.0
+    assert begins(target)["ScalingLimited"] == BASE + 120.0
     target.annotated().by_hand(0).sync("4m", queue=20).want(0)
     target.conditions(ScalingActive="ScalingDisabled", ScalingLimited="DesiredWithinRange")
 

@@ -59,15 +59,11 @@ def test_only_a_field_of_a_quick_record_is_changed() -> None:
 # -- A cache of what texts of others are read as takes no more memory than it may ------------------
 
 
-def _characters(text: str) -> int:
-    return len(text)
-
-
 def uppercase() -> tuple[Callable[[str], str], list[str]]:
     """Return a function of which 1000 characters are kept, and the texts that it computed."""
     computed: list[str] = []
 
-    @bounded_cache(1000, _characters)
+    @bounded_cache(1000, str.__len__)
     def upper(text: str) -> str:
         computed.append(text)
         return text.upper()
@@ -96,7 +92,7 @@ def test_a_text_too_large_for_the_cache_evicts_nothing() -> None:
 
 
 def test_a_failure_is_not_cached() -> None:
-    @bounded_cache(1000, _characters)
+    @bounded_cache(1000, str.__len__)
     def read(text: str) -> str:
         raise ValueError(text)
 

@@ -192,14 +192,16 @@ def test_a_huge_invalid_selector_has_a_short_message() -> None:
 EU, US = (("cluster", "eu"),), (("cluster", "us"), ("region", "us-1"))
 RPS = per_pod("10")
 QUERY = Query("q")
-KEYS = (
-    ("shop/Deployment/web", TargetName("", "shop", "Deployment", "web"), "shop/web"),
-    ("eu/shop/Deployment/web", TargetName("eu", "shop", "Deployment", "web"), "eu/shop/web"),
-    ("a/Rollout.argoproj.io/c", TargetName("", "a", "Rollout.argoproj.io", "c"), "a/c"),
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "short"),
+    [
+        ("shop/Deployment/web", TargetName("", "shop", "Deployment", "web"), "shop/web"),
+        ("eu/shop/Deployment/web", TargetName("eu", "shop", "Deployment", "web"), "eu/shop/web"),
+        ("a/Rollout.argoproj.io/c", TargetName("", "a", "Rollout.argoproj.io", "c"), "a/c"),
+    ],
 )
-
-
-@pytest.mark.parametrize(("key", "name", "short"), KEYS)
 def test_a_key_has_the_parts_of_a_name(key: str, name: TargetName, short: str) -> None:
     assert TargetName.parse(key) == name
     assert name.key == key
@@ -213,12 +215,8 @@ def test_any_text_has_a_name(text: str) -> None:
 
 def both(value_eu: float, value_us: float, labels: dict[str, str]) -> QueryResult:
     """Return one series of each cluster with the same labels but these."""
-    return QueryResult(
-        [
-            Series({**labels, **dict(own)}, sample, BASE)
-            for own, sample in ((EU, value_eu), (US, value_us))
-        ]
-    )
+    clusters = ((EU, value_eu), (US, value_us))
+    return QueryResult([Series({**labels, **dict(own)}, item, BASE) for own, item in clusters])
 
 
 def of_cluster(

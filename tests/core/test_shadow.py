@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.classification import Mark, State, classify
-from autoscaler.core.decision import Zone
+from autoscaler.core.decision import Decision, Zone
 from autoscaler.core.extensions import Extensions, Idle, Mode, Pause
 from autoscaler.core.observation import UncheckedControl
 from autoscaler.core.reconcile import ABOVE_MAX
@@ -43,6 +43,10 @@ SPECS = st.builds(
 )
 
 
+def steps_of(decision: Decision) -> list[tuple[str, int, int, str]]:
+    return [(step.name, step.before, step.after, step.reason) for step in stages_of(decision)]
+
+
 @settings(max_examples=60)
 @given(SPECS, st.lists(st.none() | st.integers(0, 600), min_size=5, max_size=40))
 def test_a_target_in_shadow_decides_as_if_live(
@@ -56,15 +60,11 @@ def test_a_target_in_shadow_decides_as_if_live(
             shadow.by_hand(live.replicas, "kube-controller-manager")
         decisions = [line.sync(f"{15 * number}s", queue=load).decision for line in (shadow, live)]
         ours, theirs = (
-            (
-                *(decision.desired, decision.reason, decision.outcome),
-                *((stage.before, stage.after, stage.reason) for stage in stages_of(decision)),
-            )
+            (decision.desired, decision.reason, decision.outcome, steps_of(decision))
             for decision in decisions
         )
         assert ours == theirs
-        assert not decisions[0].written
-        assert decisions[0].foreign is None
+        assert (decisions[0].written, decisions[0].foreign) == (False, None)
 
 
 def test_a_target_in_shadow_writes_and_contests_nothing() -> None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -270,16 +269,6 @@ def test_a_late_sync_lets_no_more_through(
     for at, _ in loop.changes:
         within = sum(change for time, change in loop.changes if at - seconds + slack < time <= at)
         assert within <= pods
-
-
-def test_the_default_policies_take_one_sync_a_step() -> None:
-    """From 1 to 100 in the doublings and fours of the HPA, a few milliseconds late now and then."""
-    of = spec(external(average("1")), behavior=behavior())
-    loop = Loop(of, 15.0, BASE)
-    late = (0.004, 0.002, 0.003, 0.0, 0.001, 0.005)
-    counts = [loop.sync(number, 100, jitter) for number, jitter in enumerate(late)]
-    assert counts == [5, 10, 20, 40, 80, 100]
-    assert {round((b[0] - a[0]) / 15) for a, b in pairwise(loop.changes)} == {1}
 
 
 @given(st.floats(1, 60), st.floats(-100, 100), st.floats(0, 1e9))

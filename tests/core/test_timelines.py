@@ -3,6 +3,7 @@
 import pytest
 
 from autoscaler.core.decision import Saturation
+from autoscaler.core.reconcile import ALL_BELOW, BELOW_MIN
 from autoscaler.core.spec import Flags
 from tests.core.builders import (
     BASE,
@@ -23,10 +24,10 @@ def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
     With behavior the count stays where the metric no longer asks for more.
     """
     line = Timeline(spec(QUEUE), replicas=4).sync("0s", queue=200)
-    line.want(8, limited="ScaleUpLimit", reason="external metric queue(nil) above target")
+    line.want(8, limited="ScaleUpLimit", reason="queue(nil)")
     line.sync("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
     line.events("SuccessfulRescale").sync("30s", queue=60)
-    line.want(20, limited="DesiredWithinRange", reason="All metrics below target")
+    line.want(20, limited="DesiredWithinRange", reason=ALL_BELOW)
     line = Timeline(spec(QUEUE, behavior=behavior()), replicas=4)
     line.sync("0s", queue=200).want(8, limited="ScaleUpLimit")
     line.sync("15.1s", queue=80).want(8, stabilized="ReadyForNewScale")
@@ -106,10 +107,10 @@ def test_to_zero_and_back(rule: object) -> None:
     line = Timeline(of, replicas=1, flags=flags)
     line.sync("0s", queue=10).want(1)
     line.sync("15s", queue=0).want(1, stabilized="ScaleDownStabilized")
-    line.sync("1m15s", queue=0).want(0, reason="All metrics below target")
+    line.sync("1m15s", queue=0).want(0, reason=ALL_BELOW)
     line.events("SuccessfulRescale")
     line.sync("1m30s", queue=0).want(0, reason="")
-    line.sync("3m", queue=1).want(1, reason="external metric queue(nil) above target")
+    line.sync("3m", queue=1).want(1, reason="queue(nil)")
     line.conditions(ScalingActive="ValidMetricFound", AbleToScale="SucceededRescale")
 
 
@@ -124,7 +125,7 @@ def test_a_target_set_to_zero_by_hand_stays_off() -> None:
 def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
     line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
     line.change(spec(QUEUE, minimum=2, behavior=FREE)).sync("15s", queue=0)
-    line.want(2, reason="Current number of replicas below Spec.MinReplicas")
+    line.want(2, reason=BELOW_MIN)
     line.by_hand(0).sync("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
@@ -139,7 +140,7 @@ def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
     """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
     line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
     line.change(spec(QUEUE, minimum=1)).lose_state().sync("15s", queue=0)
-    line.want(1, reason="Current number of replicas below Spec.MinReplicas")
+    line.want(1, reason=BELOW_MIN)
     line.by_hand(0, "kubectl").lose_state().sync("30s", queue=500).want(0)
     line.conditions(ScalingActive="ScalingDisabled")
     line.by_hand(0).sync("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")

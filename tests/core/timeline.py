@@ -240,12 +240,15 @@ class Timeline:
         limited: str | None = None,
         outcome: str | None = None,
     ) -> Self:
-        """Check the count after the last sync, and what else is given."""
+        """Check the count after the last sync, a part of the reason, and what else is given.
+
+        An empty reason means that there is none.
+        """
         decision = self.decision
         assert self.replicas == replicas, stages_of(decision)
+        assert reason is None or (reason in decision.reason if reason else not decision.reason)
         held, limit = decision.stabilization, decision.limit
         for actual, wanted in (
-            (decision.reason, reason),
             (held and held.reason, stabilized),
             (limit and limit.reason, limited),
             (decision.outcome, outcome),
