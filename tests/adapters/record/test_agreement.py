@@ -1,7 +1,5 @@
 """How targets agree is kept in the record as stretches, and added up for the time asked for."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,6 +24,7 @@ from tests.adapters.record.agreed import (
     stretch,
 )
 from tests.adapters.record.recording import Time, running, until
+from tests.adapters.store.opening import execute
 from tests.core.builders import BASE
 
 DATABASE = "record.db"
@@ -108,15 +107,13 @@ def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
 def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
     """What it holds stays in the file that was renamed, and a new one is begun."""
     record_with(tmp_path, stretch(0, 60))
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA.version - 1}")
+    execute(tmp_path / DATABASE, f"PRAGMA user_version = {SCHEMA.version - 1}")
     with pytest.raises(RecordError, match=f"version {SCHEMA.version - 1}"):
         DirectoryRecord(tmp_path).agreement(None, 0.0, BASE)
     record = record_with(tmp_path, stretch(60, 20))
     assert record.agreement(None, 0.0, BASE)[WEB].totals[EQUAL].seconds == 20
     (aside,) = tmp_path.glob(f"{DATABASE}.unreadable-*")
-    with closing(sqlite3.connect(aside)) as connection:
-        assert connection.execute("SELECT begin FROM agreement").fetchone() == (BASE,)
+    assert execute(aside, "SELECT begin FROM agreement") == [(BASE,)]
 
 
 # -- a damaged one -------------------------------------------------------------------------------
@@ -133,8 +130,7 @@ def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
 )
 def test_damaged_intervals_are_refused(tmp_path: Path, change: str) -> None:
     record = record_with(tmp_path, stretch(0, 10, DIFFERENT))
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
-        connection.execute(f"UPDATE agreement SET {change}")  # noqa: S608 - from this table
+    execute(tmp_path / DATABASE, f"UPDATE agreement SET {change}")  # noqa: S608 - from this table
     since = -9e999 if change.startswith("begin") else 0.0
     with pytest.raises(RecordError, match=r"record\.db cannot be read: "):
         record.agreement([WEB], since, BASE, 9)

@@ -1,8 +1,6 @@
 """A file that cannot be used costs history, never a decision, and keeps nobody waiting."""
 
-import sqlite3
 import time as clock
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from tests.adapters.record.recording import (
     values,
     wait_recorded,
 )
-from tests.adapters.store.opening import LONG, Sayings
+from tests.adapters.store.opening import LONG, Sayings, execute, overwrite_page, stalled
 from tests.core.builders import BASE
 from tests.narrowing import assert_parts
 
@@ -43,8 +41,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
     What else damages a file, or keeps it from being used, the tests of the store have.
     """
     fill(tmp_path)
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
-        connection.execute("DROP TABLE changes")
+    execute(tmp_path / DATABASE, "DROP TABLE changes")
     with pytest.raises(RecordError, match=r"record\.db .*changes"):
         DirectoryRecord(tmp_path).changes(None, 0, 2e12, limit=1)
     (tmp_path / f"{ASIDE}of-last-year").touch()
@@ -60,8 +57,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
 
 def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     fill(tmp_path)
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
-        connection.execute("PRAGMA user_version = 99")
+    execute(tmp_path / DATABASE, "PRAGMA user_version = 99")
     heard = Sayings()
     with running(tmp_path, heard):
         assert_parts(heard.wait(ok=False), NEWER, DATABASE, "99")
@@ -73,13 +69,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
 def test_damage_found_by_a_write_sets_the_file_aside(tmp_path: Path, name: str) -> None:
     """What opening does not read fails a write, once: the next try begins another file."""
     fill(tmp_path)
-    file = tmp_path / DATABASE
-    with closing(sqlite3.connect(file)) as connection:
-        root = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
-        (page,) = connection.execute(root, (name,)).fetchone()
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-    content = file.read_bytes()
-    file.write_bytes(content[: (page - 1) * size] + b"\xff" * size + content[page * size :])
+    overwrite_page(tmp_path / DATABASE, name)
     heard = Sayings()
     with running(tmp_path, heard) as writer:
         deadline = clock.monotonic() + LONG
@@ -99,8 +89,7 @@ def test_a_disk_that_does_not_answer_keeps_nobody_waiting(tmp_path: Path) -> Non
         writer.put(decided())
         heard.wait(ok=True)
         wait_recorded(tmp_path)
-        with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with stalled(tmp_path, name=DATABASE):
             epoch, begun = writer.epoch, clock.monotonic()
             for number in range(1, 7001):
                 writer.put(plain(15.0 * number, number))
@@ -108,7 +97,6 @@ def test_a_disk_that_does_not_answer_keeps_nobody_waiting(tmp_path: Path) -> Non
             assert_parts(heard.wait(ok=False), TOO_SLOW, DATABASE)
             assert writer.status.dropped > 0
             assert writer.epoch > epoch
-            other.execute("ROLLBACK")
         heard.wait(ok=True)
         time.now = BASE + 200_000
         writer.put(decided(seconds=200_000))
@@ -126,8 +114,7 @@ def test_the_end_does_not_wait_for_a_disk(tmp_path: Path) -> None:
         writer.put(decided())
         until((tmp_path / DATABASE).exists)
         clock.sleep(0.1)
-        with closing(sqlite3.connect(tmp_path / DATABASE, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with stalled(tmp_path, name=DATABASE):
             writer.put(plain(15, 31))
             begun = clock.monotonic()
             writer.close()

@@ -5,7 +5,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from autoscaler.persistence.codec import is_same
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.persistence.record.rows import EmptyRecordError, Lapse, LastState, RecordError
 from tests.adapters.record.recording import QUICK, WEB, Time, decided, plain, running, until, values
-from tests.adapters.store.opening import Sayings, give_up
+from tests.adapters.store.opening import Sayings, execute, give_up
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.worlds.record import MemoryRecord, synced
@@ -85,10 +84,9 @@ def test_equal_rules_have_few_rows(tmp_path: Path) -> None:
     """Equal rules have a few rows, each with a body like those that it deflates."""
     with running(tmp_path) as writer:
         fill(writer, MemoryRecord())
-    with closing(sqlite3.connect(tmp_path / "record.db")) as connection:
-        rows = connection.execute("SELECT digest, count(*) FROM rules GROUP BY digest").fetchall()
-    assert len(rows) == 1
-    assert 1 < rows[0][1] < 4
+    query = "SELECT digest, count(*) FROM rules GROUP BY digest"
+    ((_, row_count),) = execute(tmp_path / "record.db", query)
+    assert 1 < row_count < 4
 
 
 def test_a_restart_continues_the_record_after_a_lapse(tmp_path: Path) -> None:

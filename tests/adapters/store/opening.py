@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from autoscaler.core.history import History
 from autoscaler.persistence.store import Clocks, DiskTimeouts, Resumption, SqliteHistoryStore
@@ -89,10 +90,27 @@ def running(
         assert heard.states == [True], heard.all
 
 
+def execute(file: Path, statement: str, *parameters: object) -> list[Any]:
+    """Carry out a statement in a database, and return its rows."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        return connection.execute(statement, parameters).fetchall()
+
+
+def overwrite_page(file: Path, name: str) -> None:
+    """Damage the first page of a table or an index."""
+    ((page,),) = execute(file, "SELECT rootpage FROM sqlite_schema WHERE name = ?", name)
+    ((size,),) = execute(file, "PRAGMA page_size")
+    with file.open("r+b") as opened:
+        opened.seek((page - 1) * size)
+        opened.write(b"\xff" * size)
+
+
 @contextmanager
-def stalled(directory: Path, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+def stalled(
+    directory: Path, begin: str = "BEGIN IMMEDIATE", name: str = DATABASE
+) -> Iterator[None]:
     """Make every transaction wait, by one of another program."""
-    with closing(sqlite3.connect(directory / DATABASE, isolation_level=None)) as other:
+    with closing(sqlite3.connect(directory / name, isolation_level=None)) as other:
         other.execute(begin)
         yield
         other.execute("ROLLBACK")
@@ -104,8 +122,8 @@ def kept_in(directory: Path, time: Time | None = None) -> dict[str, History]:
 
 
 def decided_in(directory: Path) -> dict[str, float]:
-    with closing(sqlite3.connect(directory / DATABASE)) as connection:
-        return dict(connection.execute("SELECT key, time FROM targets JOIN decided USING (target)"))
+    query = "SELECT key, time FROM targets JOIN decided USING (target)"
+    return dict(execute(directory / DATABASE, query))
 
 
 def same(first: History, other: History) -> bool:

@@ -25,7 +25,9 @@ from tests.adapters.store.opening import (
     T0,
     Sayings,
     Time,
+    execute,
     kept_in,
+    overwrite_page,
     running,
     same,
 )
@@ -87,9 +89,8 @@ def no_database(path: Path) -> None:
 
 def other_tables(path: Path) -> None:
     path.unlink()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("CREATE TABLE targets (url TEXT)")
+    for statement in ("PRAGMA journal_mode = WAL", "CREATE TABLE targets (url TEXT)"):
+        execute(path, statement)
 
 
 def changed(statement: str) -> Callable[[Path], None]:
@@ -137,11 +138,9 @@ TAMPERED = [
 
 def field(name: str, value: object) -> Callable[[Path], None]:
     def change(path: Path) -> None:
-        with closing(sqlite3.connect(path)) as connection:
-            ((text,),) = connection.execute("SELECT history FROM histories WHERE target = 9")
-            text = json.dumps(json.loads(text) | {name: value})
-            connection.execute("UPDATE histories SET history = ? WHERE target = 9", (text,))
-            connection.commit()
+        ((text,),) = execute(path, "SELECT history FROM histories WHERE target = 9")
+        text = json.dumps(json.loads(text) | {name: value})
+        execute(path, "UPDATE histories SET history = ? WHERE target = 9", text)
 
     change.__name__ = f"{name} {value}"
     return change
@@ -164,13 +163,7 @@ def half_a_file(path: Path) -> None:
 
 def broken_index(path: Path) -> None:
     """Write over a page that a start does not read."""
-    with closing(sqlite3.connect(path)) as connection:
-        index = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_targets_1'"
-        ((page,),) = connection.execute(index)
-        ((size,),) = connection.execute("PRAGMA page_size")
-    with path.open("r+b") as file:
-        file.seek((page - 1) * size)
-        file.write(b"\xff" * size)
+    overwrite_page(path, "sqlite_autoindex_targets_1")
 
 
 @pytest.mark.parametrize(

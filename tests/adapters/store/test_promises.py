@@ -1,10 +1,8 @@
 """A write to the cluster waits until it is noted, but never for a disk that does not answer."""
 
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 from autoscaler.persistence.store import DiskTimeouts, SqliteHistoryStore
@@ -15,6 +13,7 @@ from tests.adapters.store.opening import (
     LONG,
     Sayings,
     Time,
+    execute,
     kept_in,
     running,
     stalled,
@@ -38,8 +37,7 @@ def commits(directory: Path) -> int:
 def test_a_finished_promise_is_on_the_disk(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
         assert store.intend(TARGETS[0], nth(5, pending=True)).result(LONG) is None
-        with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
-            ((history,),) = other.execute("SELECT history FROM histories").fetchall()
+        ((history,),) = execute(tmp_path / DATABASE, "SELECT history FROM histories")
         assert '"pending":{"before":5,"after":6,' in history
     assert kept_in(tmp_path) == {TARGETS[0]: nth(5, pending=True)}
 
@@ -60,10 +58,9 @@ def test_a_sync_is_one_transaction(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
         before = commits(tmp_path)
         store.keep([(target, nth(1), decided_at(1)) for target in TARGETS])
-        with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
-            while (count := other.execute("SELECT count(*) FROM targets").fetchone()) == (0,):
-                time.sleep(0.01)
-        assert count == (len(TARGETS),)
+        while not (rows := execute(tmp_path / DATABASE, "SELECT key FROM targets")):
+            time.sleep(0.01)
+        assert len(rows) == len(TARGETS)
         assert commits(tmp_path) == before + 1
 
 
@@ -123,8 +120,7 @@ def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
 def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     with running(tmp_path) as (store, _):
         store.keep([(target, nth(9), decided_at(1)) for target in TARGETS[:9]])
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
-        other.execute("PRAGMA journal_mode = DELETE")  # else readers would not wait
+    execute(tmp_path / DATABASE, "PRAGMA journal_mode = DELETE")  # else readers would not wait
     sayings = Sayings()
     store = SqliteHistoryStore(tmp_path, sayings, Time().clocks, IMPATIENT)
     with stalled(tmp_path, "BEGIN EXCLUSIVE"):
