@@ -14,15 +14,13 @@ targets: [] => prometheus: is missing: where the metrics come from
 prometheus: {url: http://p} => targets: is missing: the workloads to scale
 prometheus: {url: http://p}; targets: {} => targets: must be a list
 prometheus: {url: http://p}; targets: [x] => targets[0]: must be a mapping (got "x")
-prometheus: {url: http://p}; targets: [ONE, ONE]
-    ~> targets[1]: as targets[0] does: a workload has one
-prometheus: {url: http://p}; targets: [ONE, BETA] ~> targets[1]: scales Deployment web in shop
+prometheus: {url: http://p}; targets: [ONE, BETA]
+    ~> targets[1]: scales Deployment web in shop, as targets[0] does: a workload has one
 prometheus: http://p:9090; targets: [] => prometheus: must be a mapping
 prometheus: {}; targets: [] => prometheus.url: is missing: the address
 """
 TOP = """
 target: [] => target: did you mean `targets`?
-sync_period: 5s => sync_period: did you mean `syncPeriod`?
 syncPeriod: 15 => syncPeriod: write 15s if seconds are meant
 syncPeriod: 500ms ~> syncPeriod: must be from 1s to 1h
 syncPeriod: 61m ~> syncPeriod: must be from 1s to 1h

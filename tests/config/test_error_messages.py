@@ -62,10 +62,8 @@ query: up => query: PromQL belongs in `queries`
 """
 REFERENCES = """
 {apiVersion: apps/v1, kind: deployment, name: a} => kind: must be Deployment
-{apiVersion: apps/v1, kind: Deployments, name: a} => kind: must be Deployment
 {apiVersion: apps/v1, kind: sts, name: a} => kind: must be StatefulSet
 {apiVersion: v1, kind: Deployment, name: a} => apiVersion: must be apps/v1
-{apiVersion: apps, kind: Deployment, name: a} => apiVersion: must be apps/v1
 {apiVersion: extensions/v1beta1, kind: Deployment, name: a}
     => apiVersion: must be apps/v1 for a Deployment
 {apiVersion: apps/v1, kind: DaemonSet, name: a} => kind: no scale subresource

@@ -250,7 +250,6 @@ MEANINGLESS = f"""
 [no/*.yaml] => [0]: must begin with a folder, and there is no folder FOLDER/n
 [autoscaler.yaml/*] => [0]: there is no folder FOLDER/autoscaler.yaml
 [targets.d] => [0]: targets.d is a folder; those in it are FOLDER/targets.d/*.yaml
-[targets.d/] => [0]: targets.d is a folder; those in it are FOLDER/targets.d/*.yaml
 ['**/*.yaml'] => [0]: ** is not known here: * matches within one name
 ["a\\0"] => [0]: must be the name of a file, or a pattern
 [{"a" * 300}] => [0]: must be the name of a file, or a pattern

@@ -81,8 +81,6 @@ TARGETS = """
 type: Utilization, averageUtilization: 70
     => : Utilization is for Resource and ContainerResource metrics only: write {type: Value, value:
     NUMBER} or {type: AverageValue, averageValue: NUMBER}
-type: Value, averageUtilization: 70
-    => : only: write {type: Value, value: NUMBER} or {type: AverageValue, averageValue: NUMBER}
 value: 1 => .type: is missing
 type: value, value: 1 => .type: did you mean Value?
 type: Value => : value or averageValue is missing
@@ -102,7 +100,6 @@ type: Value, averageValue: 0.0000000001n
     ~> .averageValue: must be at least 1m: targets are computed with in thousandths
 type: AverageValue, averageValue: '1e9999'
     ~> .averageValue: must be at most 9223372036854775807m (about 9.2P)
-type: Value, value: 10P ~> .value: must be at most 9223
 type: Value, value: 9223372036854775808m ~> .value: must be at most 9223372036854775807m
 """
 METRICS = """

@@ -36,7 +36,6 @@ minReplicas: -1 => minReplicas: must be at least 0 (got -1)
 minReplicas: 11 ~> maxReplicas: at least minReplicas, which is 11 (got 10)
 minReplicas: 0 => minReplicas: of type Object or External
 min_replicas: 2 => min_replicas: did you mean `minReplicas`?
-minreplicas: 2 => minreplicas: did you mean `minReplicas`?
 spec: {} => spec: write the fields of the HorizontalPodAutoscaler's `spec`
 metadata: {} => metadata: write `namespace` here
 targetCPUUtilizationPercentage: 50 => targetCPUUtilizationPercentage: in v2

@@ -245,7 +245,6 @@ jobs | max(jobs{ | -
 {namespace!=""} | max(jobs{ | rules[1]
 {__name__=~"^jobs$",c="d"} | max(jobs{ | rules[0]
 {__name__=~"^queue_.*"} | sum(jobs{ | rules[1]
-{__name__=~"^queue.*"} | sum(jobs{ | rules[1]
 {__name__=~"jobs.*",c="d"} | sum(jobs{ | rules[1]
 {c="d"} | sum(jobs{ | rules[1]
 queue | max(queue{ | rules[0]

@@ -202,7 +202,6 @@ def test_rules_of_several_documents_keep_their_order() -> None:
 
 
 LABELS = """
-overrides: {ns: {resource: namespace}} | - | Namespace | ns
 overrides: {p: {resource: pods}} | - | Pod | p
 overrides: {i: {resource: ingresses}} | networking.k8s.io | Ingress | i
 overrides: {i: {group: x, resource: ingress}} | y | Ingress | -

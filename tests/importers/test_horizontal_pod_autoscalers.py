@@ -182,7 +182,6 @@ def test_a_wrong_version_or_kind_is_corrected_with_a_difference(
 REFUSED = [
     ("minReplicas: 20", "maxReplicas: must be at least minReplicas, which is 20 (got 10)"),
     ('minReplicas: "2"', "minReplicas: "),
-    ("minReplicas: 0", "minReplicas: 0 needs at least one metric of type Object or External"),
     ("metrics: [{type: Foo}]", "metrics[0].type: "),
     ("metrics: {}", "metrics: must be a list"),
     ("metrics: {a: b}", "metrics: must be a list"),

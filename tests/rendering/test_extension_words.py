@@ -149,7 +149,6 @@ TIMELINES = {
     "asleep, and unknown": asleep().sync("3m", queue=None),
     "asleep, and refilling": target(IDLE, replicas=0).over(120.0).sync("0s", queue=0),
     "wakes": asleep().sync("3m", queue=35),
-    "wakes to one": asleep().sync("3m", queue=6),
     "a window opens": scheduled(OFFICE_HOURS, 2).sync("0s", queue=0),
     "a window's maximum": scheduled(OFFICE_HOURS, 5).sync("0s", queue=500),
     "a window's minimum": scheduled(OFFICE_HOURS, 5).sync("0s", queue=0),
@@ -196,7 +195,6 @@ asleep, and unknown | failing: idle at 0: activity of queue unknown; partial: qu
     queue
 asleep, and refilling | idle: idle at 0: activity of queue unknown
 wakes | ok: scaled 0 -> 4: queue is active (35, target 10 per replica)
-wakes to one | ok: scaled 0 -> 1: queue is active (6, target 10 per replica)
 a window opens | ok: scaled 2 -> 5: Current number of replicas below Spec.MinReplicas
     ({BY_OFFICE_HOURS})
 a window's maximum | atMaximum: scaled 5 -> 8: queue above target (100/10 per replica);
