@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.documents import cases, external, metric, refused
+from tests.config.documents import behavior, cases, external, metric, refused
 
 M = "targets[0].metrics[0]."
 
@@ -172,6 +172,10 @@ FINE = [
                 "pods: {metric: {name: none}, target: {type: Value}}\n"
             ),
             {"pods"},
+        ),
+        (
+            behavior("scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 1801}]}"),
+            {"targets[0].behavior.scaleUp.policies[0].periodSeconds"},
         ),
     ],
 )

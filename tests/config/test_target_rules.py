@@ -1,8 +1,6 @@
 """The rules of a target around its metrics, which test_rules.py plays; they are the API's."""
 
-from pathlib import Path
-
-from tests.config.documents import EXTERNAL, REF, behavior, cases, refused, target
+from tests.config.documents import EXTERNAL, REF, behavior, cases, target
 
 T = "targets[0]."
 
@@ -93,9 +91,3 @@ FINE = [
     _ref("{apiVersion: apps/v1, kind: Deployment, name: '12'}"),
     behavior(f"scaleUp: {{policies: [{POLICY.replace('1', '900')}], tolerance: 3}}\n"),
 ]
-
-
-def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
-    policies = behavior(f"scaleUp: {{policies: [{POLICY.replace('60', '1801')}]}}\n")
-    (problem,) = refused(tmp_path, policies)
-    assert problem.path == T + "behavior.scaleUp.policies[0].periodSeconds"

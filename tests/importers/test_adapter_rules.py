@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, merged, rules_in
-from autoscaler.migrate.fields import Fields, KeyOutcome
+from autoscaler.migrate.fields import Fields, KeyEntry, KeyOutcome
 from tests.narrowing import known
 from tests.tables import rows
 
@@ -70,6 +70,10 @@ def read(document: object) -> AdapterRules:
     return known(rules_in(Fields(document)))
 
 
+def refusals(fields: Fields) -> list[KeyEntry]:
+    return [entry for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_rules_are_found_in_each_form_of_document(document: Mapping[str, object]) -> None:
     """Each form gives both rules, and accounts for all of its keys."""
@@ -83,7 +87,7 @@ def test_rules_are_found_in_each_form_of_document(document: Mapping[str, object]
     for key in ("apiVersion", "kind"):
         fields.carried(key)
     fields.refuse_the_rest()
-    refused = [entry.location for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
+    refused = [entry.location for entry in refusals(fields)]
     assert refused == []
 
 
@@ -98,7 +102,7 @@ def test_an_unknown_key_in_a_text_is_refused() -> None:
     text = yaml.safe_dump({"rules": [{**RULE, "labelValueReplacements": []}]})
     fields = Fields(config_map(text))
     assert rules_in(fields) is not None
-    (refused,) = [entry for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
+    (refused,) = refusals(fields)
     assert refused.location == ("data", "config.yaml", "rules", 0, "labelValueReplacements")
 
 
@@ -146,7 +150,7 @@ def test_an_existing_configmap_of_rules_is_requested() -> None:
     fields = Fields({"rules": {"existing": "my-rules", "custom": [RULE]}})
     rules = known(rules_in(fields))
     assert rules.custom == ()
-    (refused,) = [entry for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
+    (refused,) = refusals(fields)
     assert (refused.location, "my-rules" in refused.why) == (("rules", "existing"), True)
 
 
@@ -189,7 +193,7 @@ def test_each_wrong_rule_has_a_problem_at_its_place() -> None:
         "rules[10].metricsQuery",
         "rules[11].seriesQuery",
     ]
-    refused = [entry for entry in fields.entries() if entry.outcome is KeyOutcome.REFUSED]
+    refused = refusals(fields)
     assert len(refused) == 11
     assert all(item.why for item in refused)
 

@@ -42,16 +42,6 @@ def metadata_of(text: str) -> Fields:
     return Fields(yaml.load(f"{{{text}}}", yaml.BaseLoader))  # noqa: S506 - it makes texts alone
 
 
-@pytest.mark.parametrize(("kind", "metadata", "query", "value"), rows(PROPOSED))
-def test_a_complete_trigger_has_a_proposed_query(
-    kind: str, metadata: str, query: str, value: str
-) -> None:
-    for name, whole in NAMES.items():
-        query = query.replace(name, whole)
-    assert proposal_for(kind, metadata_of(metadata)) == Proposal(query, float(value))
-    parse(query)
-
-
 MISSING = """
 rabbitmq | mode: QueueLength, value: 20
 rabbitmq | queueName: ^a, useRegex: true, value: 2, mode: QueueLength
@@ -68,9 +58,19 @@ no-such-trigger | a: b
 """
 
 
-@pytest.mark.parametrize(("kind", "metadata"), rows(MISSING))
-def test_an_incomplete_trigger_has_no_proposed_query(kind: str, metadata: str) -> None:
-    assert proposal_for(kind, metadata_of(metadata)) is None
+@pytest.mark.parametrize(
+    ("kind", "metadata", "query", "value"),
+    [*rows(PROPOSED), *((*row, "", "0") for row in rows(MISSING))],
+)
+def test_only_a_complete_trigger_has_a_proposed_query(
+    kind: str, metadata: str, query: str, value: str
+) -> None:
+    for name, whole in NAMES.items():
+        query = query.replace(name, whole)
+    proposal = proposal_for(kind, metadata_of(metadata))
+    assert proposal == (Proposal(query, float(value)) if query else None)
+    if query:
+        parse(query)
 
 
 def test_a_proposal_has_the_activation_of_the_trigger() -> None:
