@@ -177,17 +177,17 @@ def test_packed_minutes_are_unpacked(given_steps: Steps) -> None:
                 Sample(180.0, (7,), 60.0, (3,), (7,)),
                 Sample(240.0, (8,), 60.0, (8,), (8,)),
             ],
-            id="the last, and the least and the most with what held before",
+            id="last-least-and-most",
         ),
         pytest.param(
             [Sample(0.0, (5,)), Sample(70.0, (5,)), Sample(130.0, (6,))],
             [Sample(0.0, (5,), 60.0, (5,), (5,)), Sample(120.0, (6,), 60.0, (5,), (6,))],
-            id="none where nothing changed",
+            id="no-change-no-minute",
         ),
         pytest.param(
             [Sample(0.0, (1, 1, 900, 1)), Sample(15.0, (1, 1, 5, 1, 6, 2))],
             [Sample(0.0, (1, 1, 5, 1, 6, 2), 60.0, (1, 1, 5, 1, 6, 2), (1, 1, 5, 1, 6, 2))],
-            id="anew after a reload",
+            id="restart-after-a-reload",
         ),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_rotation_to_a_bad_token_is_reported_until_the_next(
         (Path.unlink, os.strerror(errno.ENOENT)),
         (lambda path: os.truncate(path, 3 * 2**30), "1 MiB"),
     ],
-    ids=["no text", "empty", "gone", "gigabytes"],
+    ids=["not-text", "empty", "gone", "gigabytes"],
 )
 def test_without_a_token_in_its_file_nothing_is_sent(
     script: Script, tmp_path: Path, spoil: Callable[[Path], object], fault: str
@@ -119,7 +119,7 @@ def write_contexts(path: Path, server: str, current: str, **tokens: str) -> Path
     return path
 
 
-@pytest.mark.parametrize("moved", [False, True], ids=["of this server", "of another server"])
+@pytest.mark.parametrize("moved", [False, True], ids=["same-server", "another-server"])
 def test_a_rejected_token_is_replaced_by_that_of_the_same_context_and_server(
     tmp_path: Path, *, moved: bool
 ) -> None:

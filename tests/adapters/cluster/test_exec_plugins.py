@@ -168,7 +168,7 @@ def refusal(folder: Path, **run: object) -> str:
     return message
 
 
-@pytest.mark.parametrize("interactive", [False, True], ids=["in a pipe", "at a terminal"])
+@pytest.mark.parametrize("interactive", [False, True], ids=["pipe", "terminal"])
 def test_a_plugin_that_is_not_there_is_named_with_its_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, interactive: bool
 ) -> None:
@@ -331,8 +331,8 @@ WRAPPER = [sys.executable, "-I", exec_plugin.__file__]
         (r"printf 'a\377\tb\n\n c' >&2; exit 1", " exit code 1: a\ufffd b c"),
     ],
     ids=[
-        *("ends", "leaves a child behind", "hangs", "hangs, and so does another", "is not there"),
-        *("is killed", "says too much", "writes bytes"),
+        *("ends", "leaves-a-child", "hangs", "two-hang", "missing"),
+        *("killed", "long-output", "writes-bytes"),
     ],
 )
 def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, reason: str | None) -> None:

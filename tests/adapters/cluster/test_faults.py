@@ -217,14 +217,14 @@ def _sent(server: ScriptedServer) -> list[str]:
             [CONFLICT, scale(1, "9"), scale(4, "10")],
             AcceptedWrite(_counted(4, "10")),
             ["7", "GET", "9"],
-            id="another field",
+            id="another-field",
         ),
         *(
             pytest.param(
                 [CONFLICT, scale(theirs, "9")],
                 WriteConflict(_counted(theirs, "9")),
                 ["7", "GET"],
-                id=f"a count of {theirs}, of 4 that we wanted",
+                id=f"conflict-with-{theirs}",
             )
             for theirs in (6, 4)
         ),
@@ -232,13 +232,13 @@ def _sent(server: ScriptedServer) -> list[str]:
             [*[CONFLICT, scale(1, "9")] * 4, CONFLICT],
             WriteFailure(str(instance(dict, CONFLICT.body)["message"])),
             ["7", *["GET", "9"] * 4],
-            id="five conflicts",
+            id="five-conflicts",
         ),
         pytest.param(
             [at_once(SLOW_DOWN), scale(4, "8")],
             AcceptedWrite(_counted(4, "8")),
             ["7", "7"],
-            id="429, which says that nothing was done",
+            id="429",
         ),
     ],
 )
@@ -274,27 +274,25 @@ UNSURE = [
     pytest.param(RESET, id="reset"),
     pytest.param(HANG, id="hang"),
     pytest.param(Answer(body=scale(4, "8").body, fault="cut"), id="cut"),
-    pytest.param(Answer(body=b'{"kind": "Sca'), id="truncated JSON"),
+    pytest.param(Answer(body=b'{"kind": "Sca'), id="truncated-json"),
 ]
 
 
 @pytest.mark.parametrize(
     ("then", "outcome", "sent"),
     [
-        pytest.param(
-            [scale(4, "8")], AcceptedWrite(_counted(4, "8")), ["7", "GET"], id="it landed"
-        ),
+        pytest.param([scale(4, "8")], AcceptedWrite(_counted(4, "8")), ["7", "GET"], id="written"),
         pytest.param(
             [scale(1, "7"), scale(4, "8")],
             AcceptedWrite(_counted(4, "8")),
             ["7", "GET", "7"],
-            id="it did not",
+            id="not-written",
         ),
         pytest.param(
             [scale(6, "9")],
             WriteConflict(_counted(6, "9"), uncertain=True),
             ["7", "GET"],
-            id="another count",
+            id="another-count",
         ),
     ],
 )

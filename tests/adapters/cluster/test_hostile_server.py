@@ -130,7 +130,7 @@ def test_words_of_the_server_are_one_short_line(hostile: Connect) -> None:
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 CONTINUE_FOR_EVER = faults.endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
 ENDLESS = [
-    pytest.param(CONTINUE_FOR_EVER, id="100 Continue"),
+    pytest.param(CONTINUE_FOR_EVER, id="100-continue"),
     pytest.param(faults.drip("head", 0.05), id="head"),
     pytest.param(faults.drip("body", 0.05), id="body"),
     pytest.param(faults.endless(CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: y\r\n"), id="trailers"),
@@ -255,7 +255,7 @@ GZIPPED = answer(gzip.compress(b" " * MIB), headers={"Content-Encoding": "gzip"}
         # 250 TiB that never come.
         (_chunked(b"fffffffffff\r\n{}"), "in time", 0, FailureKind.OTHER),
     ],
-    ids=["large", "large refusal", "compressed", "junk", "chunk"],
+    ids=["large", "large-refusal", "compressed", "junk", "chunk"],
 )
 def test_an_answer_that_would_take_too_much_is_given_up(
     hostile: Connect, step: Step, part: str, status: int, kind: FailureKind

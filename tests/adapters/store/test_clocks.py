@@ -38,19 +38,19 @@ SAVED = Stamp(T0, 1000.0, "a")
 @pytest.mark.parametrize(
     ("now", "moved"),
     [
-        pytest.param(Stamp(T0 + 5.0, 1005.0, "a"), 0.0, id="time passed"),
-        pytest.param(Stamp(T0 + 9 * HOUR, 1000.0 + 9 * HOUR, "a"), 0.0, id="much time passed"),
+        pytest.param(Stamp(T0 + 5.0, 1005.0, "a"), 0.0, id="time-passed"),
+        pytest.param(Stamp(T0 + 9 * HOUR, 1000.0 + 9 * HOUR, "a"), 0.0, id="nine-hours-passed"),
         pytest.param(Stamp(T0 + 5.9, 1005.0, "a"), 0.0, id="drifted"),
-        pytest.param(Stamp(T0 + 65.0, 1005.0, "a"), 60.0, id="set ahead a minute"),
-        pytest.param(Stamp(T0 + 5.0 + HOUR, 1005.0, "a"), HOUR, id="set ahead"),
-        pytest.param(Stamp(T0 + 5.0 - HOUR, 1005.0, "a"), -HOUR, id="set back"),
-        pytest.param(Stamp(5.0, 1005.0, "a"), -T0, id="set to 1970"),
+        pytest.param(Stamp(T0 + 65.0, 1005.0, "a"), 60.0, id="set-ahead-a-minute"),
+        pytest.param(Stamp(T0 + 5.0 + HOUR, 1005.0, "a"), HOUR, id="set-ahead"),
+        pytest.param(Stamp(T0 + 5.0 - HOUR, 1005.0, "a"), -HOUR, id="set-back"),
+        pytest.param(Stamp(5.0, 1005.0, "a"), -T0, id="set-to-1970"),
         pytest.param(Stamp(T0 + 60.0, 20.0, "b"), 60.0, id="rebooted"),
-        pytest.param(Stamp(T0 + 60.0, 5000.0, "b"), 60.0, id="another machine"),
-        pytest.param(Stamp(T0 + 9 * HOUR, 20.0, "b"), 9 * HOUR, id="rebooted, far ahead"),
-        pytest.param(Stamp(T0 - HOUR, 20.0, "b"), -HOUR, id="rebooted, behind"),
-        pytest.param(Stamp(T0 + 60.0, 20.0, "a"), 60.0, id="a restored machine"),
-        pytest.param(Stamp(T0 + 60.0, 1060.0, ""), 60.0, id="a boot without a name"),
+        pytest.param(Stamp(T0 + 60.0, 5000.0, "b"), 60.0, id="another-machine"),
+        pytest.param(Stamp(T0 + 9 * HOUR, 20.0, "b"), 9 * HOUR, id="rebooted-far-ahead"),
+        pytest.param(Stamp(T0 - HOUR, 20.0, "b"), -HOUR, id="rebooted-behind"),
+        pytest.param(Stamp(T0 + 60.0, 20.0, "a"), 60.0, id="restored-machine"),
+        pytest.param(Stamp(T0 + 60.0, 1060.0, ""), 60.0, id="unnamed-boot"),
     ],
 )
 def test_instants_move_by_the_step_of_the_clock(now: Stamp, moved: float) -> None:
@@ -96,7 +96,7 @@ def test_histories_move_with_a_clock_that_is_set_and_not_with_time_that_passes(
     assert decided_in(tmp_path)["t5"] == decided_at(5) + step
 
 
-@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("at_once", [False, True], ids=["one-by-one", "at-once"])
 def test_a_shift_reaches_what_was_handed_in_before_it(tmp_path: Path, *, at_once: bool) -> None:
     time = Time()
     with running(tmp_path, time=time) as (store, _), ExitStack() as waiting:

@@ -107,7 +107,7 @@ def keep_record(directory: Path) -> None:
     assert [change.time - BASE for change in record.changes(None, 0, 2e12, limit=9)] == [45_000, 0]
 
 
-@pytest.mark.parametrize("real", [False, True], ids=["files may not grow", "full file system"])
+@pytest.mark.parametrize("real", [False, True], ids=["file-size-limit", "full-file-system"])
 @pytest.mark.parametrize("of", ["store", "record"])
 def test_store_and_record_continue_after_a_full_disk(
     tmp_path: Path, of: str, *, real: bool

@@ -161,7 +161,7 @@ def test_a_kind_that_cannot_be_found_out_for_now_is_tried_again_soon(tmp_path: P
 @pytest.mark.parametrize(
     "line",
     [b"{\n", b"[]\n", b'{"type": "ADDED", "object": {}}\n', event("CHANGED", deployment("8", 1))],
-    ids=["no JSON", "no object", "no metadata", "unknown type"],
+    ids=["no-json", "no-object", "no-metadata", "unknown-type"],
 )
 def test_an_event_that_cannot_be_read_leads_to_a_list(watch: Watch, line: bytes) -> None:
     server, watched, notes = watch(listed("7", deployment("7", 1)), listed("9", deployment("9", 6)))

@@ -46,7 +46,7 @@ def test_an_invalid_manager_is_shortened_and_printable() -> None:
         ("", MERGE_PATCH, "helm"),
         ("", APPLY, "argocd-controller"),
     ],
-    ids=["kubectl scale", "an HPA", "helm", "server-side apply"],
+    ids=["kubectl-scale", "hpa", "helm", "server-side-apply"],
 )
 def test_the_manager_that_set_the_replicas_is_known(
     lone_cluster: ClusterUnderTest, lone_api: Api, shop: str, part: str, kind: str, manager: str
@@ -176,7 +176,7 @@ def test_the_manager_of_the_count_of_a_custom_resource_is_known(
             "latest",
         ),
     ],
-    ids=["none", "empty", "odd", "other field", "odd fields", "one", "several"],
+    ids=["none", "empty", "odd", "other-field", "odd-fields", "one", "several"],
 )
 def test_the_latest_owner_of_the_field_is_taken(entries: object, manager: str) -> None:
     obj: Json = {"metadata": {"managedFields": entries}}
@@ -194,7 +194,7 @@ def _annotated(annotations: Json) -> Json:
 
 
 @pytest.mark.usefixtures("crews")
-@pytest.mark.parametrize("ref", [WEB, CREW], ids=["Deployment", "custom resource"])
+@pytest.mark.parametrize("ref", [WEB, CREW], ids=["Deployment", "custom-resource"])
 def test_annotations_appear_with_the_scale_and_disappear(
     cluster: ClusterUnderTest, api: Api, namespace: str, ref: ScaleTargetRef
 ) -> None:
