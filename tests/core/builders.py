@@ -1,4 +1,4 @@
-"""Short ways to say what a test of the core is about: metrics, rules, pods, series.
+"""Builders of metrics, rules, pods and series for the tests of the core.
 
 Quantities are written as in YAML; times of pods and samples are seconds from `BASE`.
 """
@@ -60,7 +60,7 @@ def external(
 def of_object(
     target: MetricTarget, described: ScaleTargetRef = INGRESS, selector: LabelSelector | None = None
 ) -> ObjectMetric:
-    """Return an Object metric, of the Ingress `front` unless told."""
+    """Return an Object metric, by default of the Ingress `front`."""
     return ObjectMetric(described, MetricIdentifier("hits", selector), target)
 
 
@@ -138,7 +138,7 @@ def pod(
     deleted: bool = False,
     requests: PodRequests | None = None,
 ) -> Pod:
-    """Return a pod, long Running and Ready unless told, with one container requesting one cpu."""
+    """Return a pod, by default long Running and Ready, with one container that requests one cpu."""
     return Pod(
         name,
         phase,

@@ -55,7 +55,7 @@ class Side:
 
 @dataclass
 class HpaBeside:
-    """Plays both, and collects how they agree."""
+    """Plays both, and collects the intervals of their agreement."""
 
     ours: HorizontalPodAutoscalerSpec
     load: Load

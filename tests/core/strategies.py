@@ -114,7 +114,7 @@ def specs(
 ) -> HorizontalPodAutoscalerSpec:
     """Draw a valid spec; minReplicas 0 only beside an Object or External metric."""
     chosen = tuple(draw(st.lists(metric, min_size=1, max_size=3)))
-    may_be_zero = any(isinstance(problem, ObjectMetric | ExternalMetric) for problem in chosen)
+    may_be_zero = any(isinstance(item, ObjectMetric | ExternalMetric) for item in chosen)
     low, high = sorted((draw(counts), draw(positive_counts)))
     minimum = low if may_be_zero else max(low, 1)
     maximum = max(high, minimum, 1)
@@ -187,7 +187,7 @@ def _odd_reading(
 def _usual_reading(
     metric: MetricSpec, taint: st.SearchStrategy[tuple[Gap, ...]], replicas: int, pods: int
 ) -> st.SearchStrategy[Reading]:
-    """Draw a reading from none to three times what the target asks of so many replicas."""
+    """Draw a reading from zero to three times the target of the replicas."""
     target = metric.target
     item = target.value or target.average_value or 10 * (target.average_utilization or 0)
     thirds = st.integers(0, 9).map(lambda third: item * third // 3)

@@ -48,7 +48,7 @@ QUICK = spec(QUEUE, maximum=50, behavior=behavior(up=UP, down=down(60)))
 
 
 def steps(seconds: float, *levels: float | None) -> Load:
-    """Return a load of the queue that has each level for so many seconds, in turn."""
+    """Return a load of the queue that has each level for some seconds, in turn."""
     return lambda now, _: {"queue": levels[int(now // seconds) % len(levels)]}
 
 
@@ -59,11 +59,11 @@ def plateaus(name: str = "queue", *, each: bool = False, of: float = 1.0) -> Loa
 
 
 def whole(beside: HpaBeside) -> list[AgreementInterval]:
-    """Return the times in which both were different, those that follow each other as one."""
+    """Return the intervals of difference, with adjacent intervals joined."""
     found: list[AgreementInterval] = []
-    for outcome in beside.stretches_of(A.DIFFERENT):
-        both = joined(found[-1], outcome) if found else None
-        found[-1:] = [both] if both is not None else [*found[-1:], outcome]
+    for stretch in beside.stretches_of(A.DIFFERENT):
+        both = joined(found[-1], stretch) if found else None
+        found[-1:] = [both] if both is not None else [*found[-1:], stretch]
     return found
 
 
@@ -105,7 +105,7 @@ def test_plateaus_agree(
 
 
 def pods_each_period(number: int) -> HorizontalPodAutoscalerSpec:
-    """Return a spec that goes so many pods up and down in a period."""
+    """Return a spec that permits a number of pods up and down in a period."""
     return replace(QUICK, behavior=both_ways(pods_policy(number, 15)))
 
 
@@ -151,8 +151,10 @@ def test_a_field_with_another_value_is_reported_with_both_values(
 ) -> None:
     beside = HpaBeside(QUICK, plateaus(), theirs=theirs).play(2400)
     assert max(stretch.end - stretch.begin for stretch in whole(beside)) > 15
-    fields = {text for each in whole(beside) for text in each.fields}
-    assert {(text.path, text.before, text.after) for text in fields} == {(field, here, there)}
+    fields = {change for stretch in whole(beside) for change in stretch.fields}
+    assert {(change.path, change.before, change.after) for change in fields} == {
+        (field, here, there)
+    }
 
 
 def test_a_behavior_that_is_not_set_has_the_usual_rules() -> None:
@@ -255,7 +257,7 @@ def test_the_first_window_is_not_compared(of: HorizontalPodAutoscalerSpec, secon
     beside.play(1500)
     first = beside.stretches_of(A.NOT_COMPARED)
     assert first[-1].end - BASE == pytest.approx(310 + seconds, abs=0.1)
-    assert sum(finding.end - finding.begin for finding in first) == pytest.approx(seconds, abs=0.1)
+    assert sum(stretch.end - stretch.begin for stretch in first) == pytest.approx(seconds, abs=0.1)
     assert beside.share(A.EQUAL, A.WITHIN_PERIOD) == 1
 
 
@@ -263,7 +265,7 @@ def test_more_than_three_periods_without_syncs_are_not_compared() -> None:
     beside = HpaBeside(QUICK, plateaus()).play(300)
     beside.sides[1].at += 300
     beside.play(900)
-    gaps = [outcome for outcome in beside.stretches_of(A.NOT_COMPARED) if outcome.begin > BASE + 70]
+    gaps = [gap for gap in beside.stretches_of(A.NOT_COMPARED) if gap.begin > BASE + 70]
     assert math.fsum(gap.end - gap.begin for gap in gaps) > 350
 
 

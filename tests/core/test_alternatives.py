@@ -1,4 +1,4 @@
-"""What would have had to be different: each alternative is held to a decision with it."""
+"""What would change a decision: each alternative is compared with a decision that has it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -72,7 +72,7 @@ def nearer(entry: SyncResult, found: OtherValue) -> Reading:
 
 
 def loaded(was: PodSamples, parts: int) -> PodSamples:
-    """Return samples that are so many parts of 10,000 larger, rounded down."""
+    """Return samples that are larger by parts of 10,000, rounded down."""
     samples = {
         pod: replace(
             sample,
@@ -138,7 +138,7 @@ def bounded(entry: SyncResult, replicas: int, *, up: bool) -> int:
 def test_an_input_that_makes_no_difference_is_not_named(entry: SyncResult) -> None:
     """And a target that is as its metrics ask has nothing to leave out."""
     found = [element for element in alternatives_of(entry) if not isinstance(element, OtherValue)]
-    assert all(text.desired != entry.decision.desired for text in found)
+    assert all(other.desired != entry.decision.desired for other in found)
     decision, extensions = entry.decision, entry.target.extensions
     asked, seen = decision.combination, entry.inputs.observation
     plain = extensions == Extensions() and not seen.asks_for_bounds

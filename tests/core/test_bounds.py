@@ -82,7 +82,7 @@ PARTLY = Gap(GapKind.PARTIAL, "store eu")
 
 
 def partly(replicas: int) -> Values:
-    """Return a bound of so many, of an answer that is incomplete."""
+    """Return a bound from an incomplete answer."""
     return Values((replicas * 1000,), (PARTLY,))
 
 
@@ -159,7 +159,6 @@ def test_a_window_goes_to_its_minimum_at_once_and_back_by_the_metrics() -> None:
 
 
 def test_a_window_raises_a_target_that_may_be_at_zero() -> None:
-    """Its own minimum says whether zero means off; so with a query."""
     zero = spec(QUEUE, minimum=0, behavior=FREE)
     line = Timeline(zero, replicas=0, extensions=SCHEDULED)
     line.opened(window("office-hours", 2)).sync("0s", queue=0).want(2)

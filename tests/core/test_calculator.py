@@ -43,7 +43,7 @@ from tests.narrowing import assert_parts, instance
 def context(
     spec: int, status: int | None = None, of: tuple[Pod, ...] | None = None
 ) -> MetricContext:
-    """Return a scale of ``spec`` replicas, as many pods Running and Ready unless told."""
+    """Return a scale of ``spec`` replicas, by default with as many pods Running and Ready."""
     scale = Scale(spec, spec if status is None else status, "app=web")
     return MetricContext(scale, pods(spec) if of is None else of, TENTH, Flags(), BASE)
 
@@ -189,9 +189,10 @@ BOTH = MetricTarget(TargetType.VALUE, value=1000, average_value=500)
 def test_an_object_target_goes_by_its_type() -> None:
     """Both fields may be there for an Object; the type says which counts."""
     averages = replace(BOTH, type=TargetType.AVERAGE_VALUE)
-    for target, current in ((BOTH, {"value": 4000}), (averages, {"average_value": 2000})):
-        found = proposed(of_object(target), values(4), context(2)).current
-        assert found == MetricValueStatus(**current)
+    by_value = proposed(of_object(BOTH), values(4), context(2)).current
+    by_average = proposed(of_object(averages), values(4), context(2)).current
+    assert by_value == MetricValueStatus(value=4000)
+    assert by_average == MetricValueStatus(average_value=2000)
 
 
 def test_an_external_target_goes_by_its_fields() -> None:
@@ -218,7 +219,7 @@ def proposal(
 
 
 def each(milli: int, count: int) -> PodSamples:
-    """Return a reading in which each of so many pods has the same value."""
+    """Return a reading with the same value for each pod."""
     return PodSamples({f"p{index}": Sample(milli, BASE, 60.0) for index in range(count)})
 
 

@@ -33,7 +33,7 @@ SPEC = spec(QUEUE, maximum=20)
 
 
 def test_a_change_by_somebody_else_is_reported_once_with_its_manager() -> None:
-    """The sync after it tells before, after and the manager; the next one has nothing to tell."""
+    """The next sync has the count before, the count after and the manager."""
     line = Timeline(SPEC, replicas=4)
     line.sync("0s", queue=40).foreign(None)
     line.by_hand(6, "kubectl")
@@ -236,7 +236,7 @@ def new_load(load: int) -> Step:
 
 
 def new_fate(fate: EventOutcome) -> Step:
-    """Let this become of the writes from now on."""
+    """Change the outcome of writes from now on."""
     return lambda world: setattr(world, "fate", fate)
 
 

@@ -111,7 +111,7 @@ def test_without_pods_that_are_surely_its_own_nothing_is_decided(
     before = History(recommendations=(), desired_replicas=7)
     decision, after = decided(spec(QUEUE), seen, before)
     assert decision.outcome is Outcome.BLOCKED
-    assert [(reporter.type, reporter.reason) for reporter in decision.events] == [
+    assert [(item.type, item.reason) for item in decision.events] == [
         ("Warning", event),
         ("Warning", "FailedComputeMetricsReplicas"),
     ]

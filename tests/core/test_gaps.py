@@ -71,7 +71,7 @@ RANGE = 120.0
 WHOLE = 155.0
 """Seconds after which a range of two minutes is whole again: a server scrapes late at first."""
 HELD = 165.0
-"""The syncs of so many seconds come before that."""
+"""The seconds of the syncs before that."""
 LOST = Gap(GapKind.ERROR, "Prometheus is away")
 AWAY = ReadFailure("no answer")
 
@@ -148,7 +148,7 @@ class Line:
 
 
 def part(messages: int) -> Values:
-    """Return a reading of at least so many messages."""
+    """Return an incomplete reading of at least this number of messages."""
     return Values((messages * 1000,), (Gap(GapKind.PARTIAL, "store eu"),))
 
 
@@ -391,7 +391,7 @@ def test_recommendations_of_a_refill_count_for_scaling_down_only() -> None:
 
 
 def test_an_incomplete_reading_that_blocks_is_remembered_for_scaling_down() -> None:
-    """It asks for at least 10 of 15 within the window of 300 s: so many stay until it has passed.
+    """It asks for at least 10 of 15 within the window of 300 s: 10 stay until it has passed.
 
     As with the HPA, which reads 100 messages meanwhile.
     """
@@ -657,7 +657,7 @@ class Answer:
 
 
 def reading_of(metric: MetricSpec, answer: Answer | None, replicas: int) -> Reading:
-    """Return what a metric reads of a load that is shared by so many pods."""
+    """Return the reading of a metric whose load the pods share."""
     if answer is None:
         return LOST
     gaps = () if answer.is_whole else (Gap(GapKind.PARTIAL, "store eu"),)

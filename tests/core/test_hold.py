@@ -251,7 +251,6 @@ def test_without_the_query_no_hold_is_kept() -> None:
 
 
 def test_the_count_that_a_hold_prevents_is_an_alternative() -> None:
-    """While it holds, and while a range is filled after it."""
     line = down().over(120.0).sync("15s", queue=100).holds(AWAY).sync("30s", queue=30)
     assert ("holdScaleDownQuery", 3) in left_out(line)
     assert left_out(line.holds(FREE).sync("45s", queue=30)) == [("holdScaleDownQuery", 3)]
@@ -259,11 +258,11 @@ def test_the_count_that_a_hold_prevents_is_an_alternative() -> None:
 
 
 def left_out(line: Timeline) -> list[tuple[str, int]]:
-    """Return without what there would be which count."""
+    """Return the count without each removed input."""
     hold = HoldQuery(Query("up == 0"), JOB_B, condition=True)
     entry = of_last(line)
     found = alternatives_of(replace(entry, target=replace(entry.target, hold=hold)))
-    return [(text.what, text.desired) for text in found if isinstance(text, RemovedInput)]
+    return [(other.what, other.desired) for other in found if isinstance(other, RemovedInput)]
 
 
 # -- the scale-down breaker: what a held target records (8.7) --------------------------------------

@@ -32,7 +32,6 @@ from autoscaler.quantities import parse_quantity, tolerance_value
     [(saturate32, INT32_MIN, INT32_MAX), (saturate64, INT64_MIN, INT64_MAX)],
 )
 def test_integers_saturate(saturate: Callable[[int], int], least: int, most: int) -> None:
-    """Beyond its ends an integer is the nearest end; inside it is untouched."""
     for number in (-7, 0, least, most):
         assert saturate(number) == number
     assert saturate(most + 1) == saturate(10**40) == most

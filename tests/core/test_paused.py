@@ -156,6 +156,5 @@ def test_a_pause_is_not_a_saturation() -> None:
 
 
 def test_an_invalid_annotation_is_an_event() -> None:
-    """The same at each sync, which the daemon tells once."""
     line = Timeline(spec(QUEUE), replicas=4).annotated(paused="maybe")
     line.sync("0s", queue=90).want(4).events("InvalidAnnotation")

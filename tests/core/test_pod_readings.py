@@ -118,7 +118,6 @@ def test_a_pod_without_one_good_sample_is_missing(
     milli: dict[str, int],
     dropped: dict[str, tuple[GapKind, str]],
 ) -> None:
-    """The reading has the reason for each pod."""
     result = samples(metric, *found, query=query)
     assert {name: sample.milli for name, sample in result.samples.items()} == milli
     assert {name: gap.kind for name, gap in result.dropped.items()} == {
@@ -133,7 +132,7 @@ def test_a_reading_without_any_good_sample_is_a_gap(bad: Series, kind: GapKind) 
 
 
 def test_a_reading_without_a_series_of_a_pod_is_empty() -> None:
-    """The message tells an empty answer from one that is about others."""
+    """An empty answer and one with series of others have different messages."""
     nothing, other = (instance(Gap, answer) for answer in (reading(RPS), reading(RPS, STRANGER)))
     assert (nothing.kind, other.kind) == (GapKind.EMPTY, GapKind.EMPTY)
     assert 'namespace="shop"' not in nothing.detail

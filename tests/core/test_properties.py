@@ -126,8 +126,8 @@ def test_a_blocked_decision_changes_nothing_but_conditions(data: st.DataObject) 
                 for recommendation in after.recommendations
                 if recommendation not in before
             )
-            lost = (facts for facts in before if facts not in after.recommendations)
-            assert all(text.time <= BASE - window for text in lost)
+            lost = (entry for entry in before if entry not in after.recommendations)
+            assert all(entry.time <= BASE - window for entry in lost)
     assert (after.scale_ups, after.scale_downs) == (history.scale_ups, history.scale_downs)
 
 

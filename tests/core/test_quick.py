@@ -42,9 +42,9 @@ def test_equality_and_hash_are_those_of_a_frozen_dataclass() -> None:
 def test_a_changed_record_equals_the_replaced_one() -> None:
     before = History()
     other = History((), desired_replicas=4, zeroed_by_us=True, contention=Contention(6))
-    for text in fields(History):
-        value = getattr(other, text.name)
-        assert changed(before, **{text.name: value}) == replace(before, **{text.name: value})
+    for name in [each.name for each in fields(History)]:
+        change = {name: getattr(other, name)}
+        assert changed(before, **change) == replace(before, **change)
     assert before == History()
 
 

@@ -91,7 +91,7 @@ def test_a_refused_write_keeps_the_recommendation_and_no_event() -> None:
     assert after.desired_replicas == 3
 
 
-# -- writes whose outcome is not known, and what the next read tells -------------------------------
+# -- writes with an unknown outcome, and the next read ---------------------------------------------
 
 
 SPEC = spec(QUEUE, maximum=20, behavior=behavior())

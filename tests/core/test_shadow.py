@@ -206,7 +206,7 @@ HANDED_OVER = st.sampled_from([spec(QUEUE, maximum=50), spec(QUEUE, maximum=50, 
 
 
 def handed_over(of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int) -> Timeline:
-    """Return a target after a shadow that saw these counts, the last one so many syncs longer."""
+    """Return a target after a shadow of these counts, with ``beside`` more syncs of the last."""
     line = Timeline(of, replicas=counts[0]).controlled_by(HPA)
     for number, count in enumerate([*counts, *[counts[-1]] * beside]):
         line.by_hand(count, "kube-controller-manager").sync(f"{15 * number}s", queue=10 * count)
@@ -237,7 +237,6 @@ def test_nothing_goes_down_for_a_window_after_a_hand_over(
 def test_nothing_moves_in_a_hand_over_while_the_load_is_the_same(
     of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int
 ) -> None:
-    """What the shadow has learnt moves no count either, up or down."""
     line = handed_over(of, counts, beside)
     for number in range(len(counts) + beside, len(counts) + beside + 30):
         line.sync(f"{15 * number}s", queue=10 * counts[-1]).want(counts[-1])

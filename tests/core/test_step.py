@@ -207,7 +207,7 @@ class Loop:
         self.changes: list[tuple[float, int]] = []
 
     def sync(self, number: int, load: int, late: float) -> int:
-        """Sync for the so-manieth time, so many seconds late; return the count."""
+        """Sync for the given number in the grid, some seconds late; return the count."""
         due = self.origin + number * self.period
         stamp, now = instants_of(due, due + late, self.period)
         scale = Scale(self.replicas, self.replicas, "app=web")

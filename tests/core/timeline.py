@@ -128,7 +128,7 @@ class Timeline:
 
     @property
     def extensions(self) -> Extensions:
-        """What the target has besides its spec."""
+        """The extensions of the target."""
         return self._extensions
 
     @extensions.setter

@@ -141,9 +141,9 @@ class TwoWriters:
             assert self.replicas == allowed != before
 
     def _land(self) -> None:
-        due = [number for number in self.requests if number.lands <= self.now]
-        self.requests = [number for number in self.requests if number not in due]
-        for request in sorted(due, key=lambda number: number.lands):
+        due = [request for request in self.requests if request.lands <= self.now]
+        self.requests = [request for request in self.requests if request not in due]
+        for request in sorted(due, key=lambda request: request.lands):
             if request.version == self.version:
                 event = ScaleEvent(abs(request.replicas - self.replicas), request.lands)
                 if request.replicas > self.replicas:

@@ -79,7 +79,7 @@ def test_the_load_of_pods_is_shared_by_them(tmp_path: Path) -> None:
     run = only(ran(tmp_path, test, WEB))
     assert [count.replicas for count in run.counts] == [6, 12, 24, 24, 24, 24, 24, 24, 24]
     # Each pod that is not ready yet has no sample; then all are.
-    assert [number.ready for number in run.ready] == [3, 6, 12, 24]
+    assert [change.ready for change in run.ready] == [3, 6, 12, 24]
 
 
 def test_each_pod_reads_the_same_where_the_load_is_recorded(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
     assert all(step.decision.foreign is None for step in steps_of(run))
     seen = [step.inputs.observation for step in steps_of(run)]
     # Its first sync does not know whether the other one has written since it looked last.
-    assert [number.sole_writer for number in seen[7:10]] == [True, False, True]
+    assert [observation.sole_writer for observation in seen[7:10]] == [True, False, True]
     assert seen[8].last_sync == seen[7].last_sync + 15.0  # type: ignore[operator] # there was one
 
 
@@ -178,9 +178,8 @@ def test_others_may_set_the_count_annotate_and_control_a_target(tmp_path: Path) 
     assert (changed.before, changed.after, changed.manager) == (7, 3, "somebody")
     states = [step.result.classified().state.value for step in steps]
     for state, begin, end in (("paused", 8, 12), ("controlled", 20, 24), ("failing", 28, 32)):
-        assert [index for index, number in enumerate(states) if number == state] == [
-            *range(begin, end)
-        ]
+        found = [index for index, name in enumerate(states) if name == state]
+        assert found == [*range(begin, end)]
     assert "Paused" in limits_of(steps[9])
     assert [count.replicas for count in run.counts][8:12] == [2] * 4
 
