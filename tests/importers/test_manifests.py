@@ -1,4 +1,4 @@
-"""A HorizontalPodAutoscaler or ScaledObject where a configuration belongs is told as what it is."""
+"""An autoscaler in place of a configuration is refused by its kind."""
 
 import textwrap
 from pathlib import Path
@@ -7,81 +7,31 @@ import pytest
 import yaml
 
 from tests.config.documents import PROMETHEUS, refused
+from tests.importers.keda.converting import WHOLE
+from tests.importers.test_horizontal_pod_autoscalers import autoscaler
 
-V2 = textwrap.dedent("""\
-    apiVersion: autoscaling/v2
-    kind: HorizontalPodAutoscaler
-    metadata: {name: web, namespace: shop, uid: 3f}
-    spec:
-      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-      minReplicas: 2
-      maxReplicas: 10
-      metrics:
-      - type: Pods
-        pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: "100"}}
-      behavior: {scaleDown: {stabilizationWindowSeconds: 60}}
-    status: {currentReplicas: 3}
-    """)
-V1 = textwrap.dedent("""\
-    apiVersion: autoscaling/v1
-    kind: HorizontalPodAutoscaler
-    metadata: {name: api}
-    spec:
-      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: api}
-      maxReplicas: 5
-      targetCPUUtilizationPercentage: 70
-    """)
-V2BETA1 = textwrap.dedent("""\
-    apiVersion: autoscaling/v2beta1
-    kind: HorizontalPodAutoscaler
-    metadata: {name: old, namespace: shop}
-    spec:
-      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: old}
-      maxReplicas: 5
-      metrics:
-      - {type: Resource, resource: {name: cpu, targetAverageUtilization: 50}}
-      - {type: Resource, resource: {name: memory, targetAverageValue: 1Gi}}
-      - type: External
-        external: {metricName: q, metricSelector: {matchLabels: {a: b}}, targetAverageValue: 30}
-      - type: Object
-        object:
-          target: {apiVersion: v1, kind: Service, name: front}
-          metricName: hits
-          targetValue: 1k
-      - {type: Pods, pods: {metricName: rps, targetAverageValue: 100}}
-    """)
+V2 = autoscaler("""\
+minReplicas: 2
+metrics:
+- type: Pods
+  pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: "100"}}
+behavior: {scaleDown: {stabilizationWindowSeconds: 60}}""")
+V2 += "status: {currentReplicas: 3}\n"
+V1 = autoscaler("targetCPUUtilizationPercentage: 70", "autoscaling/v1").replace("web", "api")
+V2BETA1 = autoscaler(
+    """\
+metrics:
+- {type: Resource, resource: {name: cpu, targetAverageUtilization: 50}}
+- {type: Resource, resource: {name: memory, targetAverageValue: 1Gi}}
+- type: External
+  external: {metricName: q, metricSelector: {matchLabels: {a: b}}, targetAverageValue: 30}
+- type: Object
+  object: {target: {apiVersion: v1, kind: Service, name: x}, metricName: hits, targetValue: 1k}
+- {type: Pods, pods: {metricName: rps, targetAverageValue: 100}}""",
+    "autoscaling/v2beta1",
+)
 DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
-SCALED_OBJECT = textwrap.dedent("""\
-    apiVersion: keda.sh/v1alpha1
-    kind: ScaledObject
-    metadata:
-      name: orders
-      namespace: shop
-      annotations: {autoscaling.keda.sh/paused-scale-in: "true"}
-    spec:
-      scaleTargetRef: {name: order-worker}
-      pollingInterval: 30
-      cooldownPeriod: 300
-      maxReplicaCount: 20
-      fallback: {failureThreshold: 3, replicas: 6}
-      advanced:
-        restoreToOriginalReplicaCount: true
-        horizontalPodAutoscalerConfig:
-          behavior: {scaleDown: {stabilizationWindowSeconds: 60}}
-      triggers:
-      - type: prometheus
-        metadata:
-          serverAddress: http://prometheus.monitoring:9090
-          query: sum(rabbitmq_queue_messages_ready{queue="orders"})
-          threshold: "30"
-          activationThreshold: "5"
-      - {type: cpu, metricType: Utilization, metadata: {value: "60"}}
-      - {type: memory, metricType: AverageValue, metadata: {value: 1Gi, containerName: app}}
-      - {type: rabbitmq, metadata: {host: "amqp://user:hunter2@h"}}
-      - type: cron
-        metadata:
-          {timezone: Europe/Berlin, start: 0 8 * * *, end: 0 18 * * *, desiredReplicas: "10"}
-    """)
+SCALED_OBJECT = WHOLE.partition("---\n")[0]
 
 
 def item(manifest: str) -> str:
@@ -140,7 +90,7 @@ def test_a_manifest_is_recognized_wherever_it_stands(
     ]
     for problem, (*_, kinds) in zip(problems, expected, strict=True):
         assert kinds in problem.message
-        assert "`autoscaler import FILE`" in problem.message or "Deployment" in kinds
+        assert ("`autoscaler import FILE`" in problem.message) == (kinds != "(Deployment)")
 
 
 FOREIGN = [

@@ -16,10 +16,7 @@ from tests.importers.test_horizontal_pod_autoscalers import RULES
 
 DOCUMENTS = [
     document
-    for text in (
-        *(test_manifests.V2, test_manifests.V2BETA1, test_manifests.V1),
-        *(test_manifests.SCALED_OBJECT, WHOLE, RULES),
-    )
+    for text in (*(test_manifests.V2, test_manifests.V2BETA1, test_manifests.V1, WHOLE, RULES),)
     for document in yaml.safe_load_all(text)
 ]
 PARTS, OF_A_PART = 4, 500

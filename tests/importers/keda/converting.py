@@ -81,6 +81,7 @@ spec:
       awsRegion: eu-west-1
       namespace: shop
   - {type: cpu, metadata: {value: "60", type: Utilization}}
+  - {type: memory, metricType: AverageValue, metadata: {value: 1Gi, containerName: app}}
   - type: cron
     metadata: {start: 0 6 * * 1-5, end: 0 20 * * *, timezone: UTC, desiredReplicas: "3"}
   - {type: rabbitmq, metadata: {queueName: q, mode: QueueLength, value: "1"}}
