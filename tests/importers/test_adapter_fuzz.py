@@ -3,7 +3,6 @@
 import time
 from typing import Any
 
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,8 @@ from autoscaler.migrate.adapter_queries import (
 from autoscaler.migrate.adapter_rules import rules_in
 from autoscaler.migrate.fields import Fields
 from tests.importers.mutations import mutated
+from tests.importers.test_adapter_rules import DOCUMENTS as FORMS
+from tests.importers.test_adapter_rules import RULE
 
 PARTS = (
     *(
@@ -90,25 +91,13 @@ def test_any_document_is_read_or_refused(document: object, name: str, selector: 
     read_all(document, name, selector)
 
 
-RULE: dict[str, Any] = {
+PATTERN = {
+    **RULE,
     "seriesQuery": '{__name__=~"^http_.*",namespace!=""}',
     "seriesFilters": [{"isNot": "^http_x"}],
     "resources": {"template": "<<.Resource>>", "overrides": {"p": {"resource": "pod"}}},
-    "name": {"matches": "^http_(.*)_total$", "as": "${1}_per_second"},
-    "metricsQuery": "sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)",
 }
-DOCUMENTS: list[Any] = [
-    {"rules": [RULE, RULE], "externalRules": [RULE]},
-    {
-        "rules": {"default": True, "custom": [RULE], "external": [RULE]},
-        "prometheus": {"url": "http://p"},
-    },
-    {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "data": {"config.yaml": yaml.safe_dump({"rules": [RULE]})},
-    },
-]
+DOCUMENTS: list[Any] = [{"rules": [PATTERN, PATTERN]}, *FORMS.values()]
 
 
 def test_a_mutated_document_is_read_in_a_moment() -> None:

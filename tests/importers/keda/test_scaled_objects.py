@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.migrate.fields import KeyOutcome
 from tests.importers.keda.converting import HEAD, converted, loaded, prometheus, scaled_object
+from tests.importers.test_horizontal_pod_autoscalers import autoscaler
 from tests.tables import rows
 
 ONE = "minReplicaCount: 1\n"
@@ -314,17 +315,10 @@ def test_an_unknown_key_is_refused() -> None:
     assert place == "spec.minReplicas"
 
 
-KEDAS_HPA = """\
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: keda-hpa-orders, namespace: shop, LABELLED}
-spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: order-worker}
-  maxReplicas: 10
-  metrics:
-  - type: External
-    external: {metric: {name: s0-prometheus}, target: {type: AverageValue, averageValue: 5}}
-"""
+KEDAS_HPA = autoscaler(
+    "metrics:\n- type: External\n"
+    "  external: {metric: {name: s0-prometheus}, target: {type: AverageValue, averageValue: 5}}"
+).replace("name: web, namespace: shop", "name: keda-hpa-orders, namespace: shop, LABELLED")
 
 
 @pytest.mark.parametrize(
