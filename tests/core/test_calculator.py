@@ -189,10 +189,8 @@ BOTH = MetricTarget(TargetType.VALUE, value=1000, average_value=500)
 def test_an_object_target_goes_by_its_type() -> None:
     """Both fields may be there for an Object; the type says which counts."""
     averages = replace(BOTH, type=TargetType.AVERAGE_VALUE)
-    by_value = proposed(of_object(BOTH), values(4), context(2)).current
-    by_average = proposed(of_object(averages), values(4), context(2)).current
-    assert by_value == MetricValueStatus(value=4000)
-    assert by_average == MetricValueStatus(average_value=2000)
+    found = [proposed(of_object(both), values(4), context(2)).current for both in (BOTH, averages)]
+    assert found == [MetricValueStatus(value=4000), MetricValueStatus(average_value=2000)]
 
 
 def test_an_external_target_goes_by_its_fields() -> None:
