@@ -1,4 +1,4 @@
-"""Fixtures of all tests come from plugins beside what they start."""
+"""Fixtures of all tests come from plugins next to the servers that they start."""
 
 from pathlib import Path
 

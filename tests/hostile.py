@@ -83,7 +83,7 @@ def _of_a_class(items: Any) -> list[str]:
 
 
 def _characters(tree: Any) -> Iterator[str]:
-    """Yield the characters that stand in a pattern, but those of classes that exclude."""
+    """Yield the characters of a pattern, except those of excluding classes."""
     for kind, value in tree:
         if kind is op.LITERAL:
             yield chr(value)

@@ -95,7 +95,7 @@ NAMES = st.one_of(
 def test_no_name_leads_out_of_the_folder(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], force: bool
 ) -> None:
-    """Neither by its parts nor by links that are there; what is written is below the folder."""
+    """Neither by its parts nor by existing links; files are written below the folder."""
     outside = tmp_path_factory.mktemp("outside")
     folder = outside / "folder"
     folder.mkdir()
@@ -134,7 +134,7 @@ def test_a_file_below_a_folder_is_private_and_not_written_over(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["~no-such-user/x", "~", "~\0/x", "a~b", "/x"])
 def test_a_home_that_is_not_known_is_no_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of KUBECONFIG=~nobody/x, and of a user that no file of users has."""
+    """As in KUBECONFIG=~nobody/x, and for a user without an entry in passwd."""
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
     assert with_home(name) == Path(name)

@@ -1,4 +1,4 @@
-"""Whoever writes a text that is parsed here cannot keep the daemon busy with it.
+"""The author of a text that is parsed here cannot keep the daemon busy with it.
 
 Every regular expression of the package is found by itself and is given texts that are made from it;
 every parser that reads a text of others is given these and some of its own.
@@ -46,7 +46,7 @@ from tests import hostile
 UTC = ZoneInfo("UTC")
 SHORT, LONG = 1_500, 6_000
 _FREE_SECONDS = 0.01
-"""CPU time for which nobody waits, whatever the length; a quadratic pattern takes ten times it."""
+"""CPU time that does not matter for any length; a quadratic pattern takes ten times as much."""
 _MOST_GROWTH = 8.0
 """Of the time, from a text to one of four times its length: 4 if it is linear, 16 if quadratic."""
 
@@ -119,7 +119,7 @@ def uses_of(module: ModuleType) -> Iterator[Use]:
 
 
 def patterns() -> list[Use]:
-    """Return every pattern of the package with its methods, those of other modules included."""
+    """Return every pattern of the package with its methods, also in other modules."""
     return [use for module in modules() for use in uses_of(module)]
 
 
@@ -277,7 +277,7 @@ PLACES = (
 def test_a_text_anywhere_in_a_configuration_is_read_in_proportion_to_it(
     place: str, tmp_path: Path
 ) -> None:
-    """What an included file holds costs the daemon no more than its length."""
+    """The cost of an included file is proportional to its length."""
     file = tmp_path / "autoscaler.yaml"
 
     def load(text: str) -> None:

@@ -184,7 +184,7 @@ WINDOWS = [
 def test_a_window_is_open_between_its_start_and_its_end(
     schedule: Schedule, now: str, until: str | None
 ) -> None:
-    """A window is open from an instant of its start to the next of its end, and says until when."""
+    """A window is open from an instant of its start to the next end, which it has as text."""
     texts = [window.until_text for window in open_windows([schedule], at(now))]
     assert texts == ([] if until is None else [until])
 
@@ -201,7 +201,7 @@ def test_of_several_schedules_all_that_are_open_count() -> None:
 
 
 def test_windows_do_not_depend_on_the_order_of_instants() -> None:
-    """What is remembered never shows: the clock may be set, and threads have times of their own."""
+    """The memory never shows: the clock may be set, and threads have times of their own."""
     begin = int(at("2026-10-23T00:00"))
     times = [float(second) for second in range(begin, begin + 4 * 86400, 1800)]
     expected = {now: len(open_windows([OFFICE, NIGHT], now)) for now in times}

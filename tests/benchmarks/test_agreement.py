@@ -37,7 +37,7 @@ from tests.worlds.waiting import wait_until
 
 
 def ours(folder: Path, chosen: Sequence[Workload]) -> list[HorizontalPodAutoscalerSpec]:
-    """Return what the daemon is told, as it reads it."""
+    """Return the specs that the daemon reads."""
     prometheus = SimpleNamespace(url="http://127.0.0.1:9090")
     bed = SimpleNamespace(prometheus=prometheus, folder=folder, kubeconfig=folder / "kubeconfig")
     bed.kubeconfig.touch()

@@ -1,4 +1,4 @@
-"""What is made of raw figures: differences, shares, ratios, tables."""
+"""Differences, shares, ratios and tables of raw figures."""
 
 import pytest
 

@@ -28,13 +28,13 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """Give the figures of a run, beside the HPA unless its adapter would have to be built."""
+    """Give the figures of a run, next to the HPA unless its adapter would have to be built."""
     with if_available():
         return scale.run(SMALL, print)
 
 
 def reached(figures: Figures) -> list[int]:
-    """Return how many targets came to their replicas, for each step up and down."""
+    """Return how many targets reached their replicas, for each step up and down."""
     return [len(step.landings) for step in (*figures.ups, *figures.downs)]
 
 

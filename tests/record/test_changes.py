@@ -32,7 +32,7 @@ NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", max_replicas=4)
 
 
 class Kept(Timeline):
-    """A timeline that tells which of its syncs are changes."""
+    """A timeline that checks which of its syncs are changes."""
 
     keys: tuple[Seen, ...] = ()
     rules: Rules | None = None
@@ -114,7 +114,7 @@ ALONE = [
     ({"limit": LIMIT}, {"limit": replace(LIMIT, policy=replace(POLICY, value=5))}),
     ({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}),
 ]
-"""What has a sentence, and what has none of its own."""
+"""Changes with and without a sentence of their own."""
 
 
 @pytest.mark.parametrize(("first", "other"), ALONE)

@@ -1,4 +1,4 @@
-"""What is packed comes back, costs little, and damage is told."""
+"""Packed samples are unpacked, take little room, and damage is reported."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -69,7 +69,7 @@ def busy_day() -> list[Sample]:
 def test_packed_samples_are_unpacked_to_the_millisecond(given_steps: Steps) -> None:
     """Every sample that changes something comes back with its time to the millisecond.
 
-    What the additions return makes up the text.
+    The returned pieces make up the text.
     """
     samples, packer = timed(given_steps), Packer(BEGIN, PERIOD)
     pieces = [packer.add(sample.time, sample.numbers) for sample in samples]

@@ -121,7 +121,7 @@ def replayed(count: int, syncs: int = 240, seed: int = 5) -> Replay:
 def with_lines(short: Sequence[int | None]) -> ReplayAnswer:
     """Return the answer of one target, whose demand and ready pods both are 2 to 9 in each part.
 
-    So many pods were missing in each; None where the demand was not known.
+    ``short`` has the missing pods of each part; None where the demand is unknown.
     """
     answer = answer_of(replayed(1, 4))
     known = [None if number is None else 1 for number in short]

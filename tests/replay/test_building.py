@@ -1,4 +1,4 @@
-"""Simulated targets of a configuration: what is stated, known, and assumed, in this order."""
+"""Simulated targets of a configuration use stated, known and assumed values, in this order."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ from tests.narrowing import assert_parts
 
 
 class Known(StatedData):
-    """A past of which more is known than the series."""
+    """A past with more known values than the series."""
 
     count: int | None = None
     ready: float | None = None

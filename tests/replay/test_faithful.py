@@ -72,7 +72,7 @@ class CountingWatcher(OutcomeWatcher):
 
 
 def lived(folder: Path, targets: Sequence[SimulatedTarget], seconds: float) -> Counted:
-    """Let a daemon record so many seconds of targets in a folder, and return their counts."""
+    """Let a daemon record some seconds of targets in a folder, and return their counts."""
     with running(folder) as record:
         recorder = Recorder(record)
         recorder.configure([target.rules.target for target in targets], Flags())

@@ -53,7 +53,7 @@ def test_a_gap_is_not_scored() -> None:
     assert (found.scored_seconds, found.gap_seconds) == (20.0, 90.0)
     assert found.tau_under == pytest.approx(0.5)
     assert found.replica_hours == pytest.approx((20 + 4500 + 40) / 3600)
-    assert found.upsilon == 0.0  # what was before a gap is not compared with what is after it
+    assert found.upsilon == 0.0  # values before and after a gap are not compared
 
 
 def test_the_longest_shortage_is_from_its_begin_to_its_end() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a target: measures of the whole and of each day, lines and sentences."""
+"""Outcomes of a target: measures of the whole and of each day, lines and reasons."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,7 +29,7 @@ def outcome(target: SimulatedTarget, seconds: float, why: Explain = own_reason) 
 
 
 def test_a_shortage_until_pods_are_ready() -> None:
-    """Work for 4 pods and 2 ready ones for 20 of 60 s, of which half of the work is missing."""
+    """Work for 4 pods and 2 ready ones for 20 of 60 s, so half of the work is missing then."""
     found = outcome(simulated("web", *[120.0] * 4, ready=20.0), 60.0)
     measures = found.measures
     assert measures.tau_under == pytest.approx(20 / 60)

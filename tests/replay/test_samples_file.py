@@ -1,4 +1,4 @@
-"""Files of samples: what is taken, and what is refused with the line of each mistake."""
+"""Files of samples are read, or refused with the line of each mistake."""
 
 import errno
 import gzip
@@ -36,7 +36,7 @@ def assert_mistakes(path: Path, *mistakes: str) -> None:
 
 
 def values(samples: Samples, *seconds: float) -> list[float | None]:
-    """Return the value at each instant, so many seconds after START; None where there is none."""
+    """Return the value at each instant, in seconds after START; None without a value."""
     answers, found = samples.answers(), []
     for second in seconds:
         answer = instance(QueryResult, answers(START + second))

@@ -25,7 +25,7 @@ AT_ONCE = behavior(down=rules(percent_policy(100), window=0))
 
 
 class Sync(NamedTuple):
-    """What a test looks at of a sync; the time is in seconds from the begin."""
+    """The parts of a sync that tests check; the time is in seconds from the begin."""
 
     at: float
     before: int | None
@@ -58,7 +58,7 @@ def simulated(
     period: float = PERIOD,
     server: str = "",
 ) -> SimulatedTarget:
-    """Return a target of 30 messages a pod, with so many each 15 s; it goes down at once."""
+    """Return a target of 30 messages a pod, with a count every 15 s; it scales down at once."""
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
     spec = HorizontalPodAutoscalerSpec(ref, 1, 20, (external(average("30")),), AT_ONCE)
     queries = (Query(f"messages of {name}", server=server),)
@@ -148,7 +148,7 @@ def test_an_absence_is_known_by_the_time_of_the_last_sync() -> None:
 
 
 def emptied(count: int, empty: int, server: str = "") -> list[SimulatedTarget]:
-    """Return targets of which the queues of the first ones are empty at 30 s, and for 6 min."""
+    """Return targets; the queues of the first ones are empty at 30 s, for 6 min."""
     course = [150.0, 150.0, *[0.0] * 24, *[150.0] * 20]
     return [
         simulated(

@@ -15,7 +15,7 @@ class Announced:
         self.announcements = Announcements(self.health, self.metrics.instruments, Notifier({}))
 
     def component(self, name: str) -> tuple[bool, str] | None:
-        """Return whether a part is well, and its sentence; None if nothing was said of it."""
+        """Return whether a component is ok, and its message; None if it has reported nothing."""
         found = [
             (state.ok, state.message) for state in self.health.components() if state.name == name
         ]

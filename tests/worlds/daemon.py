@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class LineProcess:
-    """A program that says where it stands in lines of JSON, which gather in `lines`."""
+    """A program that reports its progress in lines of JSON, which are collected in `lines`."""
 
     def __init__(self, process: subprocess.Popen[str] | Program, output: IO[str]) -> None:
         self.lines: list[Line] = []
@@ -109,11 +109,11 @@ class DaemonProcess(LineProcess):
         return [line for line in self.syncs(target) if line.get("write") == "written"]
 
     def wait_event(self, event: str, count: int = 1) -> Line:
-        """Wait for so many lines of one kind, and return the last of them."""
+        """Wait for ``count`` lines of one kind, and return the last of them."""
         return self.wait(f"{count} {event}", lambda: self.events(event)[count - 1 :])[0]
 
     def first_sync(self, target: str) -> Line:
-        """Wait for the first line of a target; those of one sync come in no order."""
+        """Wait for the first line of a target; the lines of one sync have no order."""
         return self.wait(f"a sync of {target}", lambda: self.syncs(target))[0]
 
     def wait_write(self, target: str, replicas: int) -> None:
@@ -146,7 +146,7 @@ class DaemonProcess(LineProcess):
         return next((state for state in components if state["name"] == name), {})
 
     def write(self, document: Mapping[str, object]) -> None:
-        """Write another configuration, and tell nobody."""
+        """Write another configuration, without a signal to the daemon."""
         write_config(self.file, document)
 
 

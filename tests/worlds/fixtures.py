@@ -18,7 +18,7 @@ from tests.worlds.world import World
 
 @pytest.fixture
 def rights() -> Rights:
-    """Tell which rights the daemon has; a test may want others."""
+    """Return the rights of the daemon; a test may override them."""
     return Rights.CLUSTER
 
 

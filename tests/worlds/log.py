@@ -1,4 +1,4 @@
-"""What the daemon's log says of results."""
+"""Log lines of the daemon about results."""
 
 import io
 import json

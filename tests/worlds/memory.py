@@ -108,16 +108,16 @@ class Memory(Reporter, Cluster, MetricsReader):
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     leads: bool = True
     led_from: float = -math.inf
-    """Since when, where it leads."""
+    """The time from which it leads."""
     controllers: dict[str, str | UncheckedControl] = field(default_factory=dict)
     hpas: dict[str, Hpa] = field(default_factory=dict)
     scales_cached: bool = False
     planned: bool = False
     """Whether nothing is written."""
     servers: dict[str, MetricsReader] = field(default_factory=dict)
-    """Those besides the default one, which is this."""
+    """The servers in addition to the default one, which is this."""
     wait: Callable[[float], None] | None = None
-    """What waits for lists, where these are made anew."""
+    """The function that waits while lists are read again."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @override
@@ -147,12 +147,12 @@ class Memory(Reporter, Cluster, MetricsReader):
 
     @override
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
-        """Fit `Cluster`: scales are at hand where they shall be."""
+        """Fit `Cluster`: scales are cached if the test wants it."""
         return self.scales[f"{namespace}/{ref.name}"] if self.scales_cached else None
 
     @override
     def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | ReadFailure | None:
-        """Fit `Cluster`: no pods are at hand."""
+        """Fit `Cluster`: no pods are cached."""
         return None
 
     @override
@@ -210,7 +210,7 @@ class Memory(Reporter, Cluster, MetricsReader):
     def syncer(
         self, stop: threading.Event | None = None, clock: Clock = clock, **options: Any
     ) -> Syncer:
-        """Return a syncer over this world, in which nothing is at hand."""
+        """Return a syncer over this world, in which nothing is cached."""
         ports = replace(self.world(), clock=clock)
         return Syncer(Flags(), ports, stop or threading.Event(), **options)
 
@@ -242,7 +242,7 @@ class Kept(NoHistoryStore):
 
 
 def queue(messages: float, **replicas: int) -> Memory:
-    """Return a world with so many messages, and Deployments of so many replicas by their names."""
+    """Return a world with some messages, and Deployments with their replicas by name."""
     scales = {
         f"shop/{name}": Scale(count, count, f"app={name}") for name, count in replicas.items()
     }

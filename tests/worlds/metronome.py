@@ -1,4 +1,4 @@
-"""How long this machine lets nobody run: what a test may add to a time that it bounds."""
+"""Pauses of this machine, which a test may add to a time that it bounds."""
 
 from autoscaler import clock
 from tests.worlds.waiting import Background

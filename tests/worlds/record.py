@@ -1,4 +1,4 @@
-"""A record in memory, which keeps what the daemon's does.  It is read as that of a file is."""
+"""A record in memory with the same content and readers as the daemon's record in a file."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -45,7 +45,7 @@ class MemoryRecord(DirectoryRecord):
         self._lapses: dict[str, list[Lapse]] = {}
         self._times: list[float] = []
 
-    # -- what is kept ----------------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------
 
     def keep(self, result: SyncResult) -> Self:
         """Keep a sync with its inputs: a sample, and a change if it is one."""
@@ -99,7 +99,7 @@ class MemoryRecord(DirectoryRecord):
         self._keys.pop(target, None)
         return self
 
-    # -- what is read ----------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------
 
     def targets(self) -> Sequence[str]:
         return sorted(self._samples.keys() | {change.target for change in self._changes})

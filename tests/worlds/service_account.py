@@ -19,11 +19,11 @@ Rule = dict[str, Any]
 
 class Rights(StrEnum):
     CLUSTER = "cluster"
-    """Those of the base: a ClusterRole."""
+    """The rights of the base: a ClusterRole."""
     NAMESPACED = "namespaced"
-    """Those of the variant: a Role in the namespace of the targets."""
+    """The rights of the variant: a Role in the namespace of the targets."""
     READING = "reading"
-    """Those of the base but for all watches: what is watched otherwise is read."""
+    """The rights of the base without watches: objects are read instead."""
 
 
 _FILES = {

@@ -29,7 +29,7 @@ from autoscaler.sync.run import Syncer
 
 @dataclass
 class VirtualClock:
-    """A clock that stands until it is set; it fits `autoscaler.clock.Clock`."""
+    """A clock that stands still until it is set; it fits `autoscaler.clock.Clock`."""
 
     now: float = 0.0
 

@@ -61,13 +61,13 @@ def soon(is_so: Callable[[], bool]) -> None:
 
 
 def let_pass(seconds: float) -> None:
-    """Wait for a time, of which nothing can be told but that it passes."""
+    """Wait for a time, without any condition."""
     threading.Event().wait(seconds)
 
 
 @contextmanager
 def beside(work: Callable[[], None], stop: threading.Event) -> Iterator[None]:
-    """Run something on a thread; when the block ends it is told by ``stop``, and waited for."""
+    """Run something on a thread; the end of the block sets ``stop`` and waits for it."""
     thread = threading.Thread(target=work)
     thread.start()
     try:

@@ -21,13 +21,13 @@ DEMAND = 4
 
 @dataclass
 class World:
-    """What a daemon works on.  Its load is a series of the namespace's own, `metric`."""
+    """The surroundings of a daemon.  Its load is a series of this namespace only, `metric`."""
 
     plane: ControlPlane
     api: Api
     namespace: str
     environment: Mapping[str, str]
-    """That of a daemon with the rights of config/kubernetes."""
+    """The environment of a daemon with the rights of config/kubernetes."""
     prometheus: PrometheusServer
     exporter: Exporter
     folder: Path
@@ -83,7 +83,7 @@ class World:
         return f"demand_{self.namespace.replace('-', '_')}"
 
     def want(self, replicas: float) -> None:
-        """Have Prometheus ask for so many replicas of everything."""
+        """Set the demand of all targets to a number of replicas."""
         self.exporter.set(self.metric, {}, replicas)
         self.prometheus.wait_for(f"{self.metric} == {replicas}")
 

@@ -37,7 +37,7 @@ class Trusting:
 
     plane: ControlPlane
     authority: Path
-    """Whom it trusts; it looks at the file whenever that changes."""
+    """The certificates that it trusts; it reads the file again at every change."""
 
     def trust(self, pair: KeyPair) -> None:
         """Trust another one, and no longer the last; wait until the API server does."""
@@ -162,7 +162,7 @@ def test_only_the_last_certificates_and_those_in_use_stay_in_memory() -> None:
 
 
 def ask(api: Api) -> object:
-    """Send one request, on a connection of its own if there is none."""
+    """Send one request, on a new connection if there is none."""
     return api.once("GET", "/api", clock.monotonic() + 10)
 
 

@@ -198,7 +198,7 @@ def test_a_foreign_kubeconfig_may_name_files_of_its_folder(tmp_path: Path, token
 def test_a_pipe_in_place_of_a_file_is_refused(
     tmp_path: Path, key: str, allow_exec: bool | None
 ) -> None:
-    """To open it would wait for whoever writes into it."""
+    """Opening it would wait for a writer."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "k").write_text(_with_file(key, "pipe"))
     refused = rf"{key} {tmp_path / 'pipe'}: .*\bpipe\b"
@@ -278,7 +278,7 @@ def test_the_service_account_is_used_and_its_token_rotates(
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
     control_plane: ControlPlane, tmp_path: Path, *, verified: bool
 ) -> None:
-    """Unless insecure-skip-tls-verify says so; a warning per request would be an error here."""
+    """Except with insecure-skip-tls-verify; a warning per request would be an error here."""
     path = tmp_path / "kubeconfig"
     config = yaml.safe_load(control_plane.kubeconfig.read_text())
     cluster = config["clusters"][0]["cluster"]

@@ -29,7 +29,7 @@ from tests.worlds.cluster.scripted import ScriptedServer, scale
 from tests.worlds.waiting import let_pass, wait_until
 
 REFUSED = "does not accept"
-"""What the operator sees, as a pattern: the page on faults quotes it."""
+"""Part of what the operator reads, which docs/contributing/faults.md quotes."""
 VERSION = "client.authentication.k8s.io/v1"
 
 
@@ -49,7 +49,7 @@ Plugin = Callable[[str], dict[str, object]]
 
 @pytest.fixture(autouse=True)
 def no_terminal() -> Iterator[None]:
-    """Whoever sits at a terminal may take the time that it takes: here nobody does."""
+    """At a terminal a plugin has no time limit: these tests have no terminal."""
     terminal, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     yield

@@ -1,4 +1,4 @@
-"""Reads from a server that misbehaves, and writes: nothing is written twice, nobody overwritten."""
+"""Reads and writes on a faulty server: nothing is written twice, no other count is overwritten."""
 
 import errno
 import os
@@ -181,7 +181,7 @@ def _write(api: Api, seconds: float = 20.0, replicas: int = 4) -> WriteOutcome:
 def test_a_write_carries_the_version_that_was_read(script: Script) -> None:
     """The PUT holds the count and the guard, under the token of the kubeconfig.
 
-    The server is told our name for managedFields, and to give up when we do.
+    The request has our name for managedFields, and the time after which the server gives up.
     """
     server, api = script(scale(4, "8"))
     assert _write(api) == AcceptedWrite(Scale(4, 1, "app=web", "8"))
@@ -254,7 +254,7 @@ def test_a_write_that_was_not_carried_out_goes_out_again_unless_the_count_is_ano
 def test_a_zero_that_may_not_be_applied_is_written_all_the_same(
     script: Script, status: int
 ) -> None:
-    """With an older role, or another server: it is told once that nothing says whose zero it is."""
+    """With an older role, or another server: one note says that the zero has no owner."""
     server, api = script(*[Answer(status, {"message": "no patch"}), scale(0, "8")] * 2)
     notes: list[str] = []
     scales = Scales(api, observer=Noting(notes))

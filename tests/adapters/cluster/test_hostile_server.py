@@ -1,4 +1,4 @@
-"""What an API server, or a proxy in front of it, can do to us: neither time nor memory nor secrets.
+"""A hostile API server or proxy takes neither time nor memory nor secrets.
 
 The answers are raw bytes: no library sends such ones.
 """
@@ -214,7 +214,7 @@ LARGE = MOST_BYTES + MIB
 @pytest.mark.parametrize(
     ("step", "seconds", "error", "words"),
     [
-        # The length of a chunk that comes byte by byte is no reason to wait on.
+        # The length of a chunk that arrives byte by byte does not extend the time.
         (
             faults.endless(CHUNKED + b"3\r\n{}\n\r\n5;", b"x", 0.02),
             *(0.5, Exception, "in time"),
@@ -260,7 +260,7 @@ GZIPPED = answer(gzip.compress(b" " * MIB), headers={"Content-Encoding": "gzip"}
 def test_an_answer_that_would_take_too_much_is_given_up(
     hostile: Connect, step: Step, part: str, status: int, kind: FailureKind
 ) -> None:
-    """The status of a refusal still says what it means."""
+    """A refusal keeps its status."""
     server, api = hostile(step, timeout=1.0)
     failure = _get(api)
     assert (failure.status, failure.kind) == (status, kind)

@@ -75,7 +75,7 @@ def test_the_rules_are_found_in_another_namespace(
 
 
 def test_without_readable_namespaces_no_rules_are_found() -> None:
-    """It is no failure of the import, which may need no rules."""
+    """The import does not fail, because it may need no rules."""
     other = {"metadata": {"name": "x", "namespace": "x", "labels": {}}}
     cluster = ClusterManifests(cast("Api", FakeApi(other, frozenset())), "shop")
     assert list(cluster.adapter_rules()) == []

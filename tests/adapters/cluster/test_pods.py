@@ -186,7 +186,7 @@ def test_a_pod_that_finishes_leaves(phase: str) -> None:
 
 
 def test_a_pod_that_cannot_be_read_is_still_reported() -> None:
-    """It is not known whether it counts: the pods are listed directly, which says what is wrong."""
+    """It may count, so the pods are listed directly, which reports the fault."""
     broken = pod("b", "Succeeded")
     broken["metadata"]["labels"] = {"app": "web"}
     broken["status"]["startTime"] = "yesterday"

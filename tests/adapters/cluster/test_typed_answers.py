@@ -1,4 +1,4 @@
-"""What an API server sends becomes typed values at once, or is refused as a whole."""
+"""Answers of an API server become typed values at once, or are refused as a whole."""
 
 import json
 import math
@@ -349,7 +349,7 @@ UNTYPED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("change", UNTYPED, ids=map(repr, range(len(UNTYPED))))
 def test_a_value_of_another_type_is_refused(change: dict[str, Any]) -> None:
-    """In a field, or in a value of a field; a boolean is no number here."""
+    """In a field, or in a value of a field; a boolean is not a number here."""
     assert typed(TYPED) is TYPED
     with pytest.raises(ValueError, match=r"\bPod\b"):
         typed(replace(TYPED, **change))

@@ -19,7 +19,7 @@ NOT_COMPARED = Agreement.NOT_COMPARED
 def stretch(
     begin: float, seconds: float, kind: Agreement = EQUAL, *, why: str = "for a reason"
 ) -> AgreementInterval:
-    """Return a stretch that begins so many seconds after BASE."""
+    """Return an interval that begins some seconds after BASE."""
     begin, end = BASE + begin, BASE + begin + seconds
     if kind is DIFFERENT:
         return AgreementInterval(begin, end, kind, 9, 8, (FIELD,))

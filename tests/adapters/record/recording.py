@@ -62,7 +62,7 @@ def until(seen: Callable[[], object]) -> None:
 
 
 def wait_recorded(directory: Path, seconds: float = 0.0) -> None:
-    """Wait until a decision of so many seconds after BASE can be read."""
+    """Wait until a decision can be read that was made some seconds after BASE."""
     until(lambda: DirectoryRecord(directory).changes(None, BASE + seconds, 2e12, limit=1))
 
 
@@ -72,7 +72,7 @@ def row_of(result: SyncResult, time: float) -> SyncRow:
 
 
 def decided(replicas: int = 3, seconds: float = 0.0, target: str = WEB) -> SyncRow:
-    """Return a row with a decision of its own, so many seconds after BASE."""
+    """Return a row with a decision of its own, some seconds after BASE."""
     timeline = Timeline(spec(external(average("10"))), replicas=replicas).sync("0s", queue=30.0)
     return row_of(synced(timeline), BASE + seconds)._replace(target=target)
 

@@ -105,7 +105,7 @@ def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
 
 
 def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
-    """What it holds stays in the file that was renamed, and a new one is begun."""
+    """The renamed file keeps its content, and a new file is created."""
     record_with(tmp_path, stretch(0, 60))
     execute(tmp_path / DATABASE, f"PRAGMA user_version = {SCHEMA.version - 1}")
     with pytest.raises(RecordError, match=f"version {SCHEMA.version - 1}"):

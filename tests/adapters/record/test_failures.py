@@ -1,4 +1,4 @@
-"""A file that cannot be used costs history, never a decision, and keeps nobody waiting."""
+"""An unusable file costs history, never a decision, and delays nothing."""
 
 import time as clock
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is old goes first, by age and by size; samples of yesterday become steps of a minute."""
+"""Old rows are removed first, by age and by size; samples of yesterday become steps of a minute."""
 
 import random
 import sqlite3

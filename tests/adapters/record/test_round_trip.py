@@ -1,4 +1,4 @@
-"""What is recorded can be read: at once, after the end, after a kill, by other processes."""
+"""Recorded rows can be read at once, after the end, after a kill and by other processes."""
 
 import re
 import sqlite3
@@ -108,7 +108,7 @@ def test_a_restart_continues_the_record_after_a_lapse(tmp_path: Path) -> None:
 
 
 def test_a_state_is_dated_over_restarts_and_changes_within_it(tmp_path: Path) -> None:
-    """From the first change of it after another state; what was removed stands no way."""
+    """From its first change after another state; removed targets have no state."""
     record, api = DirectoryRecord(tmp_path), "shop/Deployment/api"
     states = [("ok", 0), ("failing", 15), ("ok", 30), ("ok", 45)]
     for seconds, chosen in ((0, states[:3]), (100, states[3:])):
@@ -197,7 +197,7 @@ def test_reading_a_record_creates_no_files(tmp_path: Path) -> None:
 
 
 _SHORT = re.compile(r"^SCAN (sqlite_schema|targets|runs|open|CONSTANT ROW)\b")
-"""What may be read as a whole: as many rows as there are targets, and starts of the daemon."""
+"""The tables that may be scanned: they have a row for each target or start of the daemon."""
 
 
 class ExplanationPanel(sqlite3.Connection):

@@ -55,7 +55,7 @@ histories: st.SearchStrategy[History] = any_of(History)
 
 
 def nth(number: int, *, pending: bool = False) -> History:
-    """Return the history after so many syncs: all of it tells which, one slot is new each time."""
+    """Return the history after some syncs: every field depends on their number, one slot is new."""
     time = T0 + 15.1 * number
     latest = [number - (number - 1 - slot) % SLOTS for slot in range(min(number, SLOTS))]
     return History(

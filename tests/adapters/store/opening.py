@@ -1,4 +1,4 @@
-"""Stores of tests: their clocks stand still, and what they say is heard."""
+"""Stores for tests, with clocks that stand still, and the messages of these stores."""
 
 import os
 import sqlite3
@@ -66,7 +66,7 @@ class Sayings:
         return [ok for ok, _ in self.all]
 
     def wait(self, *, ok: bool) -> str:
-        """Wait until this is what was said last, and return the sentence."""
+        """Wait until the last message has this state, and return it."""
         with self._heard:
             assert self._heard.wait_for(lambda: self.all and self.all[-1][0] is ok, LONG), self.all
             return self.all[-1][1]

@@ -1,4 +1,4 @@
-"""How the scale-down breakers stand is kept beyond a restart, and moves with the clock."""
+"""The states of the scale-down breakers survive a restart and move with the clock."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ STATES = {"": BreakerState(TRIP), "mimir": BreakerState(None, T0 + 300)}
 
 
 def breakers_in(directory: Path, time: Time | None = None) -> dict[str, BreakerState]:
-    """Return what a daemon that starts at a time would go on with."""
+    """Return the states with which a daemon would start at a time."""
     with running(directory, Sayings(), time) as (_, resumption):
         return dict(resumption.breakers)
 
@@ -59,7 +59,7 @@ def test_breaker_states_move_with_a_clock_that_is_set(tmp_path: Path, when: str)
 
 
 def test_a_request_is_taken_once(tmp_path: Path) -> None:
-    """By whoever keeps the state there; the daemon may be another user than who asks."""
+    """By the daemon, which may run as another user than the client."""
     assert releases.take(tmp_path) is None
     for request in (Release("mimir"), Release(""), Release(None)):
         releases.ask(tmp_path, Release("an earlier one"))

@@ -1,4 +1,4 @@
-"""Time across a restart: what was kept goes on by the clock of now, and no limit is freed early."""
+"""Time across a restart: stored instants follow the present clock, and no limit ends early."""
 
 import math
 from collections.abc import Iterator
@@ -208,7 +208,7 @@ def test_last_decisions_are_dated_by_the_steady_clock(
 ) -> None:
     """So a reading that is missing at the first sync has no longer gap than it really has.
 
-    Nothing is said of what was never decided.
+    A target without decisions has no instant.
     """
     time = Time()
     with running(tmp_path, time=time) as (store, _):
@@ -227,7 +227,7 @@ def test_last_decisions_are_dated_by_the_steady_clock(
 def test_decisions_are_stored_by_the_clock_that_was_set_during_their_sync(
     tmp_path: Path, step: float
 ) -> None:
-    """A sync goes on by the clock that it began with; its decisions are kept by the new one."""
+    """A sync keeps the clock that it began with; its decisions are stored by the new one."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         histories = Histories(store, {}, clock.Steps(time.wall, time.steady))
@@ -245,7 +245,7 @@ def test_decisions_are_stored_by_the_clock_that_was_set_during_their_sync(
 def test_a_second_restart_before_its_first_sync_frees_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a boot nobody knows how long it was; that is still so at the restart after it."""
+    """After a boot the absence is unknown, and still is at the next restart."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         keep_both(store, time, 0.0)

@@ -188,7 +188,7 @@ def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path]
 
 
 def begun_in(directory: Path, sayings: Sayings | None = None) -> str:
-    """Start once, keep something, and return what was said last."""
+    """Start once, store something, and return the last message."""
     heard = sayings or Sayings()
     with running(directory, heard) as (store, _):
         store.intend("shop/Deployment/web", nth(1)).result(LONG)

@@ -1,4 +1,4 @@
-"""Bad state, a bad disk, another process: the store goes on from memory, says so, and recovers."""
+"""Bad state, bad disks, another process: the store continues in memory, reports it and recovers."""
 
 import errno
 import os
@@ -49,7 +49,7 @@ def test_state_stays_in_memory_where_no_file_can_be_written(tmp_path: Path) -> N
 
 
 def test_a_second_process_keeps_state_in_memory_until_the_first_ends(tmp_path: Path) -> None:
-    """What the first keeps stays whole; then the second writes everything that it has.
+    """The state of the first stays intact; then the second writes all of its own.
 
     A target that it has only noted a write of was never decided about by it.
     """

@@ -1,4 +1,4 @@
-"""A disk that is full, or lets no file grow: store and record go on, and recover.
+"""Store and record continue on a full disk, or with a limit on file sizes, and recover.
 
 The disk is the directory's file system if that is a small one of its own, else files may not grow
 beyond a limit: in a process of its own.

@@ -13,7 +13,7 @@ from tests.adapters.store.opening import PATIENT, Sayings, Time, give_up
 
 KILLS, TARGETS = 10, 40
 NOTED = 5
-"""So many targets write at every sync."""
+"""The number of targets that write at every sync."""
 
 
 def kill_while_it_keeps(directory: Path, begin: int, delay: float) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What is kept is what is read back, exactly."""
+"""Stored histories are read back exactly."""
 
 import sqlite3
 import tempfile
@@ -22,7 +22,7 @@ targets = st.sampled_from(("shop/Deployment/a", "shop/Deployment/b", "other/Stat
 
 @dataclass
 class Model:
-    """What a store ought to hold."""
+    """The expected content of a store."""
 
     histories: dict[str, History] = field(default_factory=dict)
     time: Time = field(default_factory=Time)

@@ -42,7 +42,7 @@ QUICK = WatchTimings(
 """A pace at which a test need not wait long, with pages so small that each list has several."""
 
 SLOW = replace(QUICK, shortest_watch=60, longest_watch=60)
-"""Watches that no time-out of ours ends during a test."""
+"""Watches that no timeout of ours ends during a test."""
 
 _EXTERNAL = ExternalMetric(
     MetricIdentifier("queue"), MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000)

@@ -1,4 +1,4 @@
-"""Which HorizontalPodAutoscaler controls an object is at hand, and never forgotten by a fault."""
+"""The HorizontalPodAutoscaler in control of an object is cached, and a fault never removes it."""
 
 import time
 from collections import deque
@@ -101,7 +101,7 @@ def test_the_first_sync_knows_the_scaled_object_of_a_controller(
 def test_a_controller_matches_by_group_kind_and_name(
     watch: Watch, version: str, kind: str, of: str, *, controlled: bool
 ) -> None:
-    """The version is no matter, as it is none to the HorizontalPodAutoscaler itself."""
+    """The version does not matter, as for the HorizontalPodAutoscaler itself."""
     _, watched, _ = watch(autoscalers=[listed("9", autoscaler("by-hand", kind, of, version))])
     seen = watched.cached_controller("shop", WEB)
     assert seen == (HAND_MADE if controlled else None)
@@ -175,7 +175,7 @@ def test_only_a_namespace_without_the_right_has_unchecked_controllers(
         seen = instance(UncheckedControl, watched.cached_controller(shops[1], WEB))
         assert f'namespace "{shops[1]}"' in seen.message
         assert seen.known is None
-        # Nobody waits for what may not be known.
+        # Nothing waits for HPAs that may not be listed.
         missing = instance(ReadFailure, watched.cached_scale(shops[1], WEB))
         assert_parts(missing, 'deployments.apps "web"', f'"{shops[1]}"')
     of_all, of_shop = (note for note in notes if HPAS in note)

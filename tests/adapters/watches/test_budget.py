@@ -1,4 +1,4 @@
-"""What is kept of a cluster is bounded in bytes, whatever its API server sends."""
+"""The caches of a cluster are bounded in bytes, whatever its API server sends."""
 
 import gc
 import json

@@ -143,7 +143,7 @@ def test_a_watch_that_breaks_goes_on_where_it_was(watch: Watch) -> None:
 
 
 def test_a_kind_that_cannot_be_found_out_for_now_is_tried_again_soon(tmp_path: Path) -> None:
-    """A fault that is ours to mend, such as a bad token, is no refusal of minutes."""
+    """A local fault, such as a bad token, is tried again sooner than a refusal."""
     token = tmp_path / "token"
     token.write_text("good")
     crew = ScaleTargetRef("example.com/v1", "Crew", "web")
@@ -210,7 +210,7 @@ def test_retry_after_is_obeyed(watch: Watch) -> None:
 
 
 def test_a_429_to_a_list_holds_all_others_back(script: Script) -> None:
-    """Whoever is told to wait tells everybody: writes and reads wait as long."""
+    """A 429 delays all requests of the connection: writes and reads wait as long."""
     server, api = script(listed("7", deployment("7", 1)))
     busy = failure(429, "TooManyRequests", "slow down")
     server.autoscalers.lists[0] = Answer(busy.status, busy.body, {"Retry-After": "20"})

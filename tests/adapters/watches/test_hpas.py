@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers as JSON: what is read of a spec and a status, and what is left out."""
+"""HorizontalPodAutoscalers as JSON: the parts of spec and status that are read or left out."""
 
 from typing import Any
 
@@ -131,7 +131,7 @@ def test_expressions_and_behavior_are_read() -> None:
     ],
 )
 def test_a_spec_that_cannot_be_read_is_none(odd: Json) -> None:
-    """What it has decided is known all the same."""
+    """Its decisions are still known."""
     hpa = hpa_of(made(decided(), **odd), 7.0)
     assert hpa.spec is None
     assert hpa.status is not None
@@ -192,7 +192,7 @@ def test_each_metric_has_its_value_or_none(read: object, value: int | None) -> N
     ],
 )
 def test_an_invalid_count_is_none(status: object, count: int | None) -> None:
-    """A new HPA has decided nothing: its 0 is none; what another program wrote is left out."""
+    """The 0 of a new HPA is not a decision; values of other programs are left out."""
     found = hpa_of(made(status)).status
     assert (None if found is None else found.desired_replicas) == count
 
@@ -225,7 +225,7 @@ def test_keda_is_known_by_owner_or_label(metadata: Json, scaled_object: str) -> 
     assert hpa_of(hpa).scaled_object == scaled_object
 
 
-# -- at hand -------------------------------------------------------------------------------------
+# -- the cache -----------------------------------------------------------------------------------
 
 
 class Cached:
@@ -289,7 +289,7 @@ def test_statuses_are_bounded(cached: Cached) -> None:
 
 
 def test_a_status_that_is_lost_for_a_moment_ends_what_was_before(cached: Cached) -> None:
-    """An HPA that is made anew has decided nothing yet."""
+    """An HPA that was created again has decided nothing yet."""
     cached.event(made(decided(3)), 100)
     cached.event(made(), 110, "DELETED")
     cached.event(made(), 111, "ADDED")
@@ -305,7 +305,7 @@ def test_with_several_hpas_there_is_no_hpa(cached: Cached) -> None:
 
 
 def test_a_retargeted_hpa_loses_its_earlier_statuses(cached: Cached) -> None:
-    """What it wanted for one object says nothing of another."""
+    """Its decisions for one object do not apply to another."""
     cached.cache = AutoscalerCache("shop", lambda _: True)
     cached.event(made(decided(3)), 100)
     moved = made(decided(7))

@@ -1,4 +1,4 @@
-"""What the metadata of a workload tell: who set the replicas, and annotations that pause it."""
+"""Metadata of a workload: the manager that set the replicas, and annotations that pause it."""
 
 import pytest
 
@@ -266,7 +266,7 @@ def test_without_readable_annotations_nothing_is_decided(script: Script) -> None
 def test_without_the_right_to_list_there_are_no_annotations(
     lone_cluster: ClusterUnderTest, limited: Api, shop: str
 ) -> None:
-    """A daemon asks once for its watch and not for each scale; a plan says so once."""
+    """A daemon tries its watch once and not for each scale; a plan has one note."""
     lone_cluster.patch(
         f"{manifests.deployments(shop)}/web", _annotated({"autoscaler/paused": "true"})
     )
@@ -284,7 +284,7 @@ def test_without_the_right_to_list_there_are_no_annotations(
 
 
 def test_large_annotations_are_cut() -> None:
-    """An object has up to 256 KiB of them, and whoever may write them need not be trusted."""
+    """An object has up to 256 KiB of them, from writers that are not trusted."""
     hostile = {f"autoscaler/{'k' * 50}{n}": "a\n\x1b[2J" + "x" * 250_000 for n in range(1000)}
     kept = annotations_of({"annotations": hostile})
     assert len(kept) == 16

@@ -1,4 +1,4 @@
-"""What may not be watched is read directly, the operator is told once, and it is tried again."""
+"""Without the right to watch, objects are read directly, with one note; the watch is retried."""
 
 from functools import partial
 

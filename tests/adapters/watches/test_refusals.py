@@ -1,4 +1,4 @@
-"""What may not be watched, for a moment or for good, and namespaces that go and return."""
+"""Watches that are refused, for a moment or for good, and namespaces that go and return."""
 
 from collections import deque
 from dataclasses import replace
@@ -52,7 +52,7 @@ GRACE = 0.6
 DOUBTFUL = replace(
     SLOW, longest_pause=0.1, refused_pause=300.0, first_refusal_confirmed_after=GRACE
 )
-"""What is refused at the start is believed after a moment."""
+"""A refusal at the start is believed after a moment."""
 LASTING = replace(DOUBTFUL, first_refusal_confirmed_after=60.0)
 """It is not believed during a test."""
 
@@ -227,7 +227,7 @@ def test_a_refusal_at_the_start_is_tried_again_soon_at_first(watch: Watch) -> No
 
 
 ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_confirmed_after=0.0, trusted=60.0)
-"""What is refused is believed at once, and not tried again during a test."""
+"""A refusal is believed at once, and not retried during a test."""
 
 
 def last_known(watched: WatchedCluster, namespace: str) -> str | None:
@@ -265,7 +265,7 @@ def test_under_one_watch_of_all_a_returned_namespace_is_known_at_once(watch: Wat
 
 
 def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(watch: Watch) -> None:
-    """What the last list of all had stands until then; what is gone since is forgotten."""
+    """The last list of all applies until then; HPAs that are gone since are forgotten."""
     server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[BY_HAND])
     eventually(lambda: server.autoscalers.count("watch"), bool)
     answer_hpas(server, FORBIDDEN, BROKEN)

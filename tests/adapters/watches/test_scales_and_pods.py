@@ -1,4 +1,4 @@
-"""Scales and pods at hand are what the server would answer, and follow every change."""
+"""Cached scales and pods equal the answers of the server, and follow every change."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ def _unattributed(scale: Scale | ReadFailure | None) -> Scale | ReadFailure | No
 
 
 def _await_equality(at_hand: Callable[[], object], answered: Callable[[], object]) -> None:
-    """Wait until what is at hand is what the server answers: controllers are at work."""
+    """Wait until the cache equals the answer of the server: controllers are at work."""
     eventually(
         lambda: (at_hand(), answered()),
         lambda both: isinstance(both[0], Scale | tuple) and both[0] == both[1],
@@ -201,7 +201,7 @@ def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) ->
             assert scale_of(watched, first, "web").spec_replicas == 1
             assert scale_of(watched, other, "web").spec_replicas == 2
             assert isinstance(watched.cached_scale(other, deployment_ref("alone")), ReadFailure)
-            # It is nobody's target: the watch does not keep it.
+            # It is not a target: the watch does not keep it.
             assert watched.cached_scale(first, deployment_ref("alone")) is None
         assert watch_threads() == []
 

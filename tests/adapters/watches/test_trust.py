@@ -37,7 +37,7 @@ from tests.worlds.controlplane.server import ControlPlane
 STOOD_STILL = "suspended for .*: .* cluster"
 LISTED = "have been listed"
 NOT_LISTED = "FailedGetScale: .* suspended for "
-"""What the operator sees, as patterns: the page on faults quotes them."""
+"""Parts of what the operator reads, as patterns, which docs/contributing/faults.md quotes."""
 
 
 def test_a_silent_cut_is_noticed(watch: Watch) -> None:
@@ -73,7 +73,7 @@ def test_a_watch_that_stays_broken_is_not_trusted(watch: Watch) -> None:
 
 
 def test_a_cache_that_is_listed_anew_for_long_is_not_trusted(watch: Watch) -> None:
-    """While a list goes on no event comes in, so the time of trust runs from its begin."""
+    """During a list no event arrives, so the time of trust runs from its begin."""
     first = listed("8", deployment("8", 1), more="next")
     server, watched, _ = watch(
         listed("7", deployment("7", 1)),
@@ -113,7 +113,7 @@ def test_pods_of_a_broken_watch_are_listed_directly(watch: Watch) -> None:
 
 @dataclass
 class StoppedClock:
-    """The clock of a process that is stopped: it jumps where a test says so."""
+    """The clock of a suspended process, which a test sets."""
 
     now: float = 1000.0
 
@@ -128,7 +128,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
 def test_after_a_suspension_no_scale_counts_before_the_next_list(
     watch: Watch, stopped: StoppedClock
 ) -> None:
-    """Nor does what the watch still brings from before; the log says why."""
+    """Neither do earlier events of the watch; the log has the reason."""
     again = listed("8", deployment("8", 8), more="next")
     server, watched, notes = watch(
         listed("7", deployment("7", 8)), again, listed("9", deployment("9", 10))
@@ -156,7 +156,7 @@ def test_after_a_suspension_no_scale_counts_before_the_next_list(
 
 
 def test_after_a_suspension_pods_are_listed_directly(watch: Watch, stopped: StoppedClock) -> None:
-    """Until the watch has listed them anew, with the selectors of the scales that are known."""
+    """Until the watch has listed them again, with the selectors of the known scales."""
     server, watched, _ = watch(
         listed("7", deployment("7", 8)), targets=[target("shop", "web", pods=True)]
     )
@@ -208,7 +208,7 @@ def test_a_list_that_keeps_failing_after_a_suspension_does_not_delay_syncs(
 def test_a_restart_of_the_api_server_loses_nothing(
     lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
 ) -> None:
-    """What is at hand stays, then is said to be old, and follows again once the server is back."""
+    """Cached objects stay, then count as old, and follow again once the server is back."""
     with watching(lone_api, [target(shop, "web", pods=True)]) as watched:
         assert scale_of(watched, shop, "web").spec_replicas == 3
         await_pods(watched, shop, "app=web", lambda pods: not pods)
@@ -226,7 +226,7 @@ def test_a_restart_of_the_api_server_loses_nothing(
 def test_a_short_restart_is_not_noticed_by_readers(
     lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
 ) -> None:
-    """Within the time of trust the scale is at hand all along, and a change comes through."""
+    """Within the time of trust the scale stays cached, and a change arrives."""
     with watching(lone_api, [target(shop, "web")], pace=replace(QUICK, trusted=60.0)) as watched:
         lone_plane.restart_apiserver(grace=0)
         assert scale_of(watched, shop, "web").spec_replicas == 3

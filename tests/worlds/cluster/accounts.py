@@ -1,4 +1,4 @@
-"""Stand-ins for API servers that keep an account of what they accepted, and from whom.
+"""Stand-ins for API servers that record which writes they accepted, and from which user.
 
 Each user has a server of its own over one store: it tells who wrote, and the store's
 resourceVersions tell in which order.

@@ -56,7 +56,7 @@ class ClusterUnderTest(ApiSession):
         response = self.respond(
             method, path, body, token=token, content_type=content_type, params=query
         )
-        # What is text, as for a path that nobody serves, is no object.
+        # An answer as text, as for a path that is not served, is not an object.
         is_json = response.headers.get("Content-Type", "").startswith("application/json")
         return Reply(response.status_code, response.json() if is_json else {})
 

@@ -47,7 +47,7 @@ def read_web(api: Api, seconds: float = 10.0) -> Scale | ReadFailure:
 def within(seconds: float) -> Iterator[None]:
     """Fail the test when its part takes longer.
 
-    Choose a bound between what is right, on a machine that stands still for some seconds, and
+    Choose a bound between the right time, on a machine that pauses for some seconds, and
     what would be wrong.
     """
     began = clock.monotonic()

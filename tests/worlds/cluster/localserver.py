@@ -1,4 +1,4 @@
-"""What the servers that tests script have in common: they end at once, and say nothing."""
+"""The base of the servers that tests script: they end at once, and log nothing."""
 
 import socket
 import struct
@@ -47,7 +47,7 @@ class LocalServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def write_kubeconfig(self, path: Path, **user: object) -> Path:
-        """Write a kubeconfig for it, whose user has a token unless it is said to have others."""
+        """Write a kubeconfig for it; its user has a token unless other credentials are given."""
         path.write_text(kubeconfig({"server": self.url}, user or {"token": GREETING}))
         return path
 
@@ -57,7 +57,7 @@ class LocalServer(ThreadingHTTPServer):
 
 
 class LocalHandler(BaseHTTPRequestHandler):
-    """A connection, whose sudden end is nothing to be told."""
+    """A connection that may end suddenly."""
 
     server: LocalServer
     protocol_version = "HTTP/1.1"

@@ -50,7 +50,7 @@ def replication_controller(name: str, replicas: int = 1) -> Json:
 
 
 def pod(name: str, labels: dict[str, str]) -> Json:
-    """Return a pod of its own, owned by nobody."""
+    """Return a pod without an owner."""
     template = workloads.pod_template(name, _CONTAINERS)
     named = {"name": name, "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template["spec"]}

@@ -37,7 +37,7 @@ def create(cluster: ClusterUnderTest | Api, namespace: str, body: Json) -> None:
 def await_controller(
     watched: WatchedCluster, namespace: str, ref: ScaleTargetRef, words: str | None
 ) -> None:
-    """Wait until the controller at hand is described so."""
+    """Wait until the cached controller has this description."""
     eventually(lambda: watched.cached_controller(namespace, ref), lambda seen: seen == words)
 
 

@@ -1,4 +1,4 @@
-"""What the user "limited" may do, as roles give it."""
+"""The rights of the user "limited", granted by roles."""
 
 from autoscaler import clock
 from autoscaler.kubernetes import Api

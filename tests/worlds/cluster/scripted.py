@@ -13,7 +13,7 @@ from tests.worlds.proxies.plays import status_of
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request gets.  ``fault`` happens instead of, or in the middle of, the answer."""
+    """The answer to one request.  ``fault`` happens instead of, or in the middle of, the answer."""
 
     status: int = 200
     body: Json | bytes = field(default_factory=dict)
@@ -48,7 +48,7 @@ def scale(replicas: int, version: str = "7") -> Answer:
 
 
 class ScriptedServer(LocalServer):
-    """Gives the answers in turn; the last one stands for all that follow."""
+    """Gives the answers in turn; the last one is repeated."""
 
     def __init__(self, *answers: Answer) -> None:
         self.asked: list[DisplayedQuery] = []

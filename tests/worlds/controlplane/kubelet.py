@@ -61,7 +61,7 @@ class FakeKubelet:
         self._api.close()
 
     def _list(self) -> str:
-        """Look at every pod and return the version from which a watch goes on."""
+        """Look at every pod and return the version from which a watch continues."""
         pods = self._api.get("/api/v1/pods")
         for pod in pods["items"]:
             self._observe(pod)
@@ -126,7 +126,7 @@ class FakeKubelet:
             self._ending.discard(pod["metadata"]["uid"])
 
     def _attempt(self, action: Callable[[Json], None], pod: Json) -> None:
-        """Act on the pod; after a failure, look at it anew a little later, unless it is gone."""
+        """Act on the pod; after a failure, look at it again a little later, unless it is gone."""
         while not self._stopping.is_set():
             try:
                 action(pod)

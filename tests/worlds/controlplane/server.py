@@ -96,7 +96,7 @@ class ControlPlane:
         self.kubeconfig = files.kubeconfig
         """The administrator's kubeconfig."""
         self.admin_token = self._tokens[_ADMIN]
-        """The token of a user to whom everything is allowed."""
+        """The token of a user with all rights."""
 
         self._etcd = self._server(_etcd(paths[binaries.ETCD], ports, files))
         self._apiserver = self._server(

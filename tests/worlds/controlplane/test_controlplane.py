@@ -17,7 +17,7 @@ from tests.worlds.waiting import wait_until
 
 
 def gone(pid: int) -> bool:
-    """Whether the process has ended, be it that nobody has collected its exit code yet."""
+    """Whether the process has ended, even if its exit code is not collected yet."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

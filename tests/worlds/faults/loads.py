@@ -23,7 +23,7 @@ def metric_of(name: str) -> str:
 
 
 def _like() -> Document:
-    """Return what all targets have alike, anew: YAML would write what is shared only once."""
+    """Return the common keys of all targets, as a new object: else YAML would use aliases."""
     at_once = {
         "stabilizationWindowSeconds": 0,
         "policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}],
@@ -37,7 +37,7 @@ def _like() -> Document:
 
 @dataclass
 class Workloads(World):
-    """Deployments of one namespace, and the load that is to be seen of each."""
+    """Deployments of one namespace, and the load of each."""
 
     token: str
     """The daemon's."""
@@ -68,7 +68,7 @@ class Workloads(World):
     def debugged(
         self, document: Document, through: FaultProxy | None = None, **user: object
     ) -> DaemonProcess:
-        """Start a daemon that tells all, be it with a proxy on its way to the API server."""
+        """Start a daemon with debug logs, perhaps with a proxy on its way to the API server."""
         environment = self.environment
         if through is not None:
             kubeconfig = through.write_kubeconfig(
@@ -78,7 +78,7 @@ class Workloads(World):
         return DaemonProcess(self.write(document), environment, "--log-level", "debug")
 
     def demand(self, name: str, replicas: float | None) -> None:
-        """Let the load be what so many replicas are for, which may be NaN; None for no series."""
+        """Set the load for a number of replicas, which may be NaN; None for no series."""
         if replicas is None:
             self.exporter.remove(metric_of(name))
         else:

@@ -97,7 +97,7 @@ class Side:
                 exporters[number % len(exporters)].count(CPU, labels, CORES)
 
     def start(self, stack: ExitStack, seconds_of_past: float) -> None:
-        """Start all; the past goes on until Prometheus scrapes."""
+        """Start all; the past continues until Prometheus scrapes."""
         for exporter in self.all_exporters():
             stack.enter_context(exporter)
         now = clock.wall()
@@ -131,7 +131,7 @@ def deploy(cluster: StandInCluster, namespace: str, cases: Sequence[Case]) -> No
 
 
 class Scaler:
-    """A daemon of one namespace, which may be killed and goes on with its state."""
+    """A daemon of one namespace, which may be killed and continues with its state."""
 
     def __init__(
         self, folder: Path, cluster: StandInCluster, side: Side, namespace: str, stack: ExitStack
@@ -148,7 +148,7 @@ class Scaler:
 
     def start(self) -> None:
         environment = {"KUBECONFIG": str(self._kubeconfig)}
-        # Syncs that change nothing are told at this level only.
+        # Syncs that change nothing are logged at this level only.
         daemon = DaemonProcess(self._file, environment, "--log-level", "debug")
         self.lives.append(self._stack.enter_context(daemon))
 

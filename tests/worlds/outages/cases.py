@@ -1,4 +1,4 @@
-"""What is scaled on what, and behind which outage."""
+"""Targets, their metrics and the outages that they meet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Metric(Enum):
 class Case:
     """One target; times are in seconds.  ``job`` is that of its exporters.
 
-    Unless it is said to, it cannot grow: pods that are added have no load here.
+    By default it cannot grow: added pods have no load here.
     """
 
     job: str
@@ -74,7 +74,7 @@ class Case:
     def target(self, namespace: str) -> Document:
         held = {"holdScaleDownQuery": f'up{{job="{self.job}"}} == 0'}
         rules = {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}
-        # A busy machine scrapes late: what that makes of a reading is no gap.
+        # A busy machine scrapes late, which changes readings a little.
         down = {**rules, "tolerance": "0.2", "stabilizationWindowSeconds": self.window}
         return target(
             namespace,

@@ -15,7 +15,7 @@ _Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class LoadExporter(Exporter):
-    """An exporter on a port that stays its own while it is away."""
+    """An exporter that keeps its port while it is stopped."""
 
     def __init__(self) -> None:
         self._port_of_its_own = free_port()
@@ -41,12 +41,12 @@ class LoadExporter(Exporter):
             self._gauges[name, tuple(labels.items())] = value
 
     def multiply(self, factor: float, queue: str | None = None) -> None:
-        """Change all loads, or those of one queue."""
+        """Change all loads, or only the loads of one queue."""
         now = clock.wall()
         with self._loads:
             for key, (base, rate) in self._counters.items():
                 if queue is None or ("queue", queue) in key[1]:
-                    # A counter goes on from where it is: as if it had always grown so.
+                    # A counter continues from its value, as if it had always grown at this rate.
                     value = base + rate * (now - self._since)
                     self._counters[key] = (
                         value - rate * factor * (now - self._since),

@@ -45,7 +45,7 @@ HOSTILE = (
     "{{ 7 * 7 }} {% raw %} ${7 * 7}",
     "long " + "x" * 10_000,
 )
-"""What a name, a message or a label may hold."""
+"""Texts that names, messages and labels may contain."""
 
 _Workload = tuple[Document, int, Play]
 """A target of the configuration, its replicas at first, and what becomes of it."""
@@ -112,7 +112,7 @@ def story(folder: Path) -> Fleet:
 
 
 def regions(folder: Path) -> Fleet:
-    """Return three clusters with equal workloads, of which this process leads the first."""
+    """Return three clusters with equal workloads; this process leads the first."""
     leaders = (
         ClusterLeader("eu", leading=True, holder="autoscaler-0_5f2a91c4"),
         *(
@@ -180,7 +180,7 @@ def moving(folder: Path) -> Fleet:
 
 
 def many(folder: Path, count: int = 10_000) -> Fleet:
-    """Return many targets in fifty namespaces, of which some are in each state."""
+    """Return many targets in fifty namespaces, with some targets in each state."""
     few = story(folder)
     usual = next(player for player in few.players if player.target.key.endswith("/payments"))
     players = []
@@ -226,7 +226,7 @@ def _name(text: str) -> str:
 
 
 def _attack(text: str) -> Play:
-    """Say a text as a server, as whoever sets the replicas, and in an annotation."""
+    """Put a text into a server's error, the manager of the replicas and an annotation."""
 
     def moment(elapsed: float, _: int) -> Moment:
         return Moment(

@@ -29,7 +29,7 @@ class Moment:
 
 
 Play = Callable[[float, int], Moment]
-"""Returns what is seen so many seconds after the first sync, at a number of replicas."""
+"""Returns the observation some seconds after the first sync, at a number of replicas."""
 
 
 @dataclass(slots=True)

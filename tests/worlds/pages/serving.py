@@ -38,7 +38,7 @@ _ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is shown, and where."""
+    """A served fleet and its address."""
 
     fleet: Fleet
     views: Views

@@ -57,7 +57,7 @@ Step = Callable[[Peer], None]
 def answer(
     body: object = VECTOR, status: str = "200 OK", headers: Mapping[str, str] | None = None
 ) -> Step:
-    """Answer in full; what is not text or bytes is sent as JSON."""
+    """Answer in full; other values than text or bytes are sent as JSON."""
     text = body if isinstance(body, str | bytes) else json.dumps(body)
     content = text if isinstance(text, bytes) else text.encode()
 

@@ -149,7 +149,7 @@ class PrometheusServer:
 
     def _is_ready(self) -> bool:
         if self._web_config is not None:
-            # Whoever has no credentials is not told; the log says it, too.
+            # Without credentials it does not answer; the log also shows that it is ready.
             log = (self._folder / "prometheus.log").read_text(errors="replace")
             return "Server is ready to receive web requests" in log
         try:

@@ -15,7 +15,7 @@ HTML = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Who are y
 def answer(
     status: str, body: bytes | Mapping[str, object], headers: Mapping[str, str] | None = None
 ) -> Fault:
-    """Answer instead of the server; what is not bytes is sent as JSON."""
+    """Answer instead of the server; other values than bytes are sent as JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     kind = "text/html" if isinstance(body, bytes) else "application/json"
 
@@ -66,7 +66,7 @@ def endless(begin: bytes, block: bytes) -> Fault:
         while not exchange.over.is_set() and not exchange.client.is_closing():
             exchange.client.write(block)
             await exchange.client.drain()
-            # Else nobody else in this process has a turn.
+            # Otherwise no other task of this process runs.
             await asyncio.sleep(0.001)
         exchange.reset()
 

@@ -32,16 +32,16 @@ class TcpProxy(Proxy):
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def hold(self) -> None:
-        """Let no byte through; what is sent is kept, and so are the connections."""
+        """Let no byte through; sent bytes and connections are kept."""
         self._held = self._answered = 0
         self._do(self._passing.clear)
 
     def wait_held(self, blocks: int) -> None:
-        """Wait until something is kept of so many connections."""
+        """Wait until bytes of this many blocks are held back."""
         wait_until(f"{blocks} blocks are kept", lambda: self._held >= blocks)
 
     def wait_answered(self, blocks: int) -> None:
-        """Wait until the server's answers to so many connections were let through."""
+        """Wait until this many blocks of the server's answers were let through."""
         wait_until(f"{blocks} blocks were answered", lambda: self._answered >= blocks)
 
     def release(self) -> None:

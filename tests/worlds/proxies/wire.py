@@ -1,4 +1,4 @@
-"""HTTP/1.1 requests as they stand on the wire."""
+"""HTTP/1.1 requests as they are sent."""
 
 import asyncio
 from collections.abc import Mapping
