@@ -1,4 +1,4 @@
-"""What `benchmarks.ramp` makes of what it saw, and a short run beside the real HPA.
+"""What `benchmarks.ramp` derives from its counts, and a short run next to the real HPA.
 
 No time is asserted of the run: machines differ.
 """

@@ -32,7 +32,7 @@ TimedEvent = Callable[[SimulatedTarget, float], object]
 
 @dataclass(frozen=True)
 class Crossing:
-    """What a target with 5 replicas goes through, 10 a replica, and to which counts it goes when.
+    """Events of a target with 5 replicas and a load of 10 a replica, and its changes.
 
     ``loads`` are from a minute on: None is no series, a text a failure, with warnings it is
     partial.  ``happens`` is done before the sync of a minute.  ``changes`` are by minute.

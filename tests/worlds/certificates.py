@@ -26,7 +26,7 @@ def self_signed(
 ) -> KeyPair:
     """Make a certificate, for servers and clients, that is its own authority.
 
-    It is for a DNS name, or instead for an IP address, and expired after so many days.  To an API
+    It is for a DNS name, or instead for an IP address, and expires after ``days``.  To an API
     server that trusts it, the name is a user's, in the group.
     """
     key = ec.generate_private_key(ec.SECP256R1())

@@ -12,7 +12,7 @@ from tests.worlds.controlplane.api import Api
 from tests.worlds.waiting import Background, wait_until
 
 Seen = tuple[float, int]
-"""Since when there is a count, in seconds of `clock.monotonic`, and which."""
+"""The time of a count, in seconds of `clock.monotonic`, and the count."""
 
 
 class Counts(Background):

@@ -26,7 +26,7 @@ class GoModule:
     """The module in `folder`; `packages` maps the names of its programs to their Go packages.
 
     The version of `pinned`, which go.mod requires, names the cache folder and is announced with
-    the `title`. The packages in `stamped` are told that version at link time.
+    the `title`. The packages in `stamped` get that version at link time.
     """
 
     folder: Path

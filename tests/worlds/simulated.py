@@ -42,7 +42,7 @@ class VirtualClock:
 
 @dataclass
 class SimulatedPorts(Cluster, MetricsReader):
-    """Fits `Cluster` and `MetricsReader`: workloads and loads are those of simulated targets."""
+    """Fits `Cluster` and `MetricsReader`: the workloads and loads of simulated targets."""
 
     targets: Sequence[SimulatedTarget]
     time: VirtualClock = field(default_factory=VirtualClock)

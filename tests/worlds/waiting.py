@@ -37,7 +37,7 @@ def wait_until(
 
 
 class Background:
-    """Runs `_run` on a thread while its block lasts, which it is told by `_ended`."""
+    """Runs `_run` on a thread while its block lasts; `_ended` is set at the end."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()

@@ -71,7 +71,7 @@ def test_all_fields_for_decisions_are_read() -> None:
 
 
 def test_a_pod_without_status_has_no_phase_or_times() -> None:
-    """Without status there is no phase, no readiness and no time; nothing is invented."""
+    """Without status there is no phase, no readiness and no time."""
     pod = read_pod({"metadata": {"name": "p", "deletionTimestamp": "x"}})
     assert (pod.phase, pod.ready, pod.ready_transition, pod.start_time) == ("", None, None, None)
     assert pod.deleted

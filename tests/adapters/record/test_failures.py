@@ -36,7 +36,7 @@ def fill(directory: Path) -> None:
 
 
 def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
-    """A new one is begun, a sentence says which one could not be read, readers say so too.
+    """A new file is created; the writer names the old one, and readers report the damage.
 
     What else damages a file, or keeps it from being used, the tests of the store have.
     """

@@ -75,7 +75,7 @@ def test_the_file_stays_within_its_size(tmp_path: Path) -> None:
 
 
 def filled(directory: Path, begin: float, syncs: int) -> RecordFile:
-    """Return a file with samples of so many syncs, each of which ends a chunk, from a time on."""
+    """Return a file with samples of some syncs from a time on; each sync ends a chunk."""
     file, chance = open_file(directory, begin, print), random.Random(1)  # noqa: S311 - no secret
     for sync in range(syncs):
         numbers = tuple(chance.randrange(10**15) for _ in range(200))

@@ -1,7 +1,7 @@
 """Stand-ins for API servers that record which writes they accepted, and from which user.
 
-Each user has a server of its own over one store: it tells who wrote, and the store's
-resourceVersions tell in which order.
+Each user has a server of its own over one store: it knows the writer, and the store's
+resourceVersions show the order.
 """
 
 import threading
@@ -25,7 +25,7 @@ DisplayedQuery = tuple[float, str]
 class Accepted:
     """A write that the API server accepted, at a Unix time: of a Lease, or of a scale.
 
-    ``holder`` is whom the Lease ``name`` names from then on, "" for nobody; None for a scale.
+    ``holder`` is the holder of the Lease ``name`` from then on, "" without one; None for a scale.
     """
 
     at: float

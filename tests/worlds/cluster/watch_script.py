@@ -88,8 +88,8 @@ class Collection:
 class WatchScript(LocalServer, Collection):
     """Plays the script of whatever collection it is asked for, and answers writes with ``put``.
 
-    Only the HorizontalPodAutoscalers have a script of their own, `autoscalers`; there are none
-    unless a test says so.
+    Only the HorizontalPodAutoscalers have a script of their own, `autoscalers`; it is
+    empty by default.
     """
 
     def __init__(self, *lists: Answer, put: Answer | None = None) -> None:

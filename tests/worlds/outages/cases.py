@@ -41,7 +41,7 @@ class Metric(Enum):
 
 @dataclass(frozen=True)
 class Case:
-    """One target; times are in seconds.  ``job`` is that of its exporters.
+    """One target; times are in seconds.  ``job`` is the job of its exporters.
 
     By default it cannot grow: added pods have no load here.
     """

@@ -18,7 +18,7 @@ NO_ANSWER = Gap(GapKind.ERROR, "Prometheus: connection refused")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a target's sync sees; ``replicas`` is what somebody else has set, by ``manager``."""
+    """The observation of a sync; ``replicas`` is a count that another ``manager`` has set."""
 
     readings: tuple[Reading, ...]
     replicas: int | None = None

@@ -96,7 +96,7 @@ class PrometheusServer:
         return self
 
     def stop(self) -> None:
-        """Stop it; its data stay in the folder, and `start` goes on with them."""
+        """Stop it; its data stay in the folder, and `start` continues with them."""
         if self._process is not None:
             self._process.stop()
             self._process = None

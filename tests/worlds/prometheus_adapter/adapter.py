@@ -20,7 +20,7 @@ ADAPTER_MODULE = GoModule(
 )
 
 ALONE = ("--authentication-skip-lookup",)
-"""Flags with which it serves whoever shows a token of the API server, and needs no aggregator."""
+"""Flags with which it serves every token of the API server, and needs no aggregator."""
 
 
 class PrometheusAdapter:

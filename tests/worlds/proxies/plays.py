@@ -49,7 +49,7 @@ def drip(every_seconds: float = 0.05) -> Fault:
 
 
 async def never_begin(exchange: Exchange) -> None:
-    """Say again and again that the client may go on; when the fault is over, hang up."""
+    """Send 100 Continue again and again; when the fault is over, hang up."""
     while not exchange.over.is_set():
         exchange.client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         await exchange.client.drain()
