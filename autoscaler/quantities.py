@@ -28,7 +28,7 @@ def parse_quantity(text: str) -> int:
     form = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
     if form is None:
         raise ValueError(
-            f"{printable(text, _LONGEST_SHOWN)!r} is not a Kubernetes quantity; right are a number "
+            f"{printable(text, _LONGEST_SHOWN)!r} is not a Kubernetes quantity; write a number "
             "with an optional suffix (n u m k M G T P E, Ki Mi Gi Ti Pi Ei) or exponent, such as "
             "500m, 1.5, 1Gi or 2e3"
         )
@@ -48,7 +48,7 @@ def parse_milli(text: str) -> int:
 
 
 def parse_fine(text: str) -> float:
-    """Parse a quantity to milli-units of nano-units, an int if whole; ValueError as above."""
+    """Parse a quantity to milli-units with nano precision, an int if whole; ValueError as above."""
     nano = parse_quantity(text)
     whole, rest = divmod(nano, NANO_PER_MILLI)
     return nano / NANO_PER_MILLI if rest else whole

@@ -160,11 +160,11 @@ def _target_quantity(text: str) -> str:
     if nano <= 0:
         raise ValueError("must be more than 0")
     if nano < _NANO_PER_MILLI:
-        raise ValueError("must be at least 1m: targets are computed with in thousandths")
+        raise ValueError("must be at least 1m: the HPA computes targets in thousandths")
     if nano > INT64_MAX * _NANO_PER_MILLI:
         raise ValueError(
-            "must be at most 9223372036854775807m (about 9.2P), the largest number that is "
-            "computed with: no metric could reach it"
+            "must be at most 9223372036854775807m (about 9.2P), the largest number that "
+            "the HPA can compute: no metric could reach it"
         )
     return text
 
@@ -195,7 +195,7 @@ def _time_zone(name: str) -> str:
 
 
 def _tolerance(value: object) -> float:
-    """Read the flag: a number is that double itself, a text is a quantity."""
+    """Read the default tolerance: a number is that double itself, a text is a quantity."""
     if isinstance(value, str):
         try:
             nano = quantities.parse_quantity(value)

@@ -17,8 +17,8 @@ from autoscaler.core.status import DecisionContext, keys_in
 from autoscaler.core.target import Target
 
 _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
-"""A restarted server answers from old samples until its first scrape, after up to 5 s and one
-interval; a useful range has at least four intervals."""
+"""A restarted server answers from old samples until its first scrape, which takes up to 5 s and one
+scrape interval: at most a quarter of a useful range."""
 
 _MISSED_AFTER_PERIODS = 1.5
 """A target has missed a sync if the last one is longer ago than this."""
@@ -111,7 +111,7 @@ class GapTracker:
 
 
 def tracker_of(context: DecisionContext) -> GapTracker:
-    """Return the tracker of this sync; the last good readings may have been at the last one."""
+    """Return the tracker of this sync; good readings are assumed up to the previous sync."""
     observation = context.observation
     # A record of an earlier version has no last sync.
     last = observation.last_read if observation.last_sync is None else observation.last_sync

@@ -70,11 +70,11 @@ def tune(
     options: ReplayOptions,
     report: ReportOptions,
 ) -> int:
-    """Search better settings for one target by replay.
+    """Search for better settings of one target by replay.
 
-    Prints the candidates that no other beats in shortage, replica-hours and changes, and the one
-    with the lowest cost. Candidates are chosen on the first half of the days and evaluated on the
-    second half, next to the current configuration. Needs optuna (requirements-tune.lock).
+    Prints the candidates that no other beats in all of shortage, replica-hours and changes, and
+    the one with the lowest cost. Candidates are chosen on the first half of the days and evaluated
+    on the second half, next to the current configuration. Needs optuna (requirements-tune.lock).
 
     Ctrl-C prints the best candidates so far.
 

@@ -97,7 +97,7 @@ class SearchOptions:
         typer.Option(
             metavar="PERCENT",
             parser=_percentage,
-            help="Instead of costs: the largest under-provisioned share of the time, such as 0.1%.",
+            help="In place of costs: the under-provisioned share of time to accept, such as 0.1%.",
         ),
     ] = None
     space: Annotated[

@@ -35,7 +35,7 @@ _SCRIPTS = ("times.js", "charts.js", "report.js")
 _IMPORT = re.compile(r"^import .*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
-"""The most lines of replays, as in report.js."""
+"""The colors of the lines of replays, as in report.js."""
 _IN_INDEX = [
     measure
     for measure in MEASURES
@@ -46,7 +46,7 @@ _MOST_LISTED = 200
 _MOST_TRIANGLES = 100
 """With more changes than this, none is marked in the chart."""
 _MOST_DRAWN = 500
-"""Those that are drawn, and told under the chart."""
+"""The most changes and reasons that the chart draws and names."""
 
 
 class ComparisonTable(NamedTuple):
@@ -191,7 +191,7 @@ def refuse_to_overwrite(options: ReportOptions) -> None:
     if path is not None and not path.parent.is_dir():
         raise ArgumentError(f"{path} cannot be written: there is no folder {path.parent}")
     if path is not None and path.is_file() and not options.force:
-        raise ArgumentError(f"{path} is there already; --force writes over it")
+        raise ArgumentError(f"{path} exists; overwrite it with --force")
 
 
 def write_report(

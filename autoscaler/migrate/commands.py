@@ -68,11 +68,11 @@ def adopt(
 ) -> int:
     """Take over targets from an HPA or KEDA, or return them.
 
-    Saves and deletes the HPA, or pauses the ScaledObject; then the target is live. The replicas do
-    not change meanwhile. Without --execute the steps are printed as commands. An interrupted run
-    can be repeated.
+    Saves and deletes the HPA, or pauses the ScaledObject; then the daemon writes the
+    replicas, which do not change meanwhile. Without --execute the steps are printed as commands.
+    An interrupted run can be repeated.
 
-    Asks the daemon as `status` does, and the cluster with your kubeconfig and rights.
+    Finds the daemon as `status` does, and the cluster with your kubeconfig.
 
     Exit codes: 0 done or printed, 1 not possible or not finished, 2 bad arguments or configuration.
     """

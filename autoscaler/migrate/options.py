@@ -88,7 +88,9 @@ class AdoptOptions:
             help="Folder of the saved manifests; default: `replaced` next to --config.",
         ),
     ] = None
-    force: Annotated[bool, flag("force", "Continue despite the doubts that are printed.")] = False
+    force: Annotated[
+        bool, flag("force", "Adopt although it fails, stays at 0 or disagrees with the HPA.")
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.redaction import Redactor, without_secrets
 
 _SECONDS = FETCH_SECONDS / 3
-"""The time limit of one request: there may be two, and both must end in time."""
+"""The time limit of one request: there may be two, and both must fit into a fetch."""
 _LONGEST_TEXT = 200
-# The next request is an hour away, so no connection is kept.
+# Requests are rare (one per token lifetime), so no connection is kept.
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",

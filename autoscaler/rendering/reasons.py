@@ -342,7 +342,7 @@ def _restricted(result: SyncResult, restraint: Restraint | None, *, bounds: bool
 
 
 def _bound(asked: int, decision: Decision) -> list[str]:
-    """Return the bound that the metrics ask to exceed, if any, even if the count is held at it."""
+    """Return the bound that the metrics' count is outside of, if any."""
     if asked < decision.min_replicas:
         return [f"minReplicas is {target_rules.min_replicas(decision)}"]
     if asked > decision.max_replicas:
@@ -377,8 +377,8 @@ def restriction(stage: Limit, result: SyncResult) -> str:
     if stage.unseen is not None:
         unseen = time_of_day(stage.unseen, now)
         text = (
-            f"changes by other instances of this autoscaler until {unseen} are unknown and count "
-            f"as all that {direction} permits"
+            f"other instances of this autoscaler may have scaled until {unseen}, so the limit of "
+            f"{direction} counts as used up"
         )
     else:
         text = f"{_rule(stage, result.target.spec.behavior, direction)} permits {stage.allowed}"

@@ -14,7 +14,7 @@ from autoscaler.rendering.answers import ComponentState
 PERIODS_ALLOWED = 3
 """A sync that does not end within this number of periods hangs."""
 
-NOT_ASKED = "there is no target to ask it for"
+NOT_ASKED = "no target needs it"
 _NOT_HEARD_OF = "not heard of yet"
 ANSWERS_COUNT_SECONDS = 60.0
 """A server that answered within this time, in seconds, is up despite later failures."""
@@ -53,7 +53,7 @@ def _part(name: str) -> str:
 
 
 class SyncsState(NamedTuple):
-    """The syncs of one period: their number, and how long the latest has not ended, in seconds."""
+    """The syncs of one period: their number, and the longest time since one of them completed."""
 
     period: float
     syncs: int
@@ -102,7 +102,7 @@ class Health:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Ignore the time of the block; a sync that hung before still hangs afterwards."""
+        """Do not count the time of the block; a sync that hung before still hangs afterwards."""
         begun = self._monotonic()
         with self._lock:
             self._suspended = True

@@ -94,10 +94,10 @@ type: Value, value: .inf => .value: quantity such
 type: Value, value: 0 => .value: more than 0 (got 0)
 type: Value, value: -1m => .value: must be more than 0
 type: Value, averageValue: 0.0 => .averageValue: more than 0
-type: Value, value: 0.0009 => .value: must be at least 1m: targets
-type: Value, value: 999u ~> .value: must be at least 1m: targets
+type: Value, value: 0.0009 => .value: must be at least 1m: the HPA
+type: Value, value: 999u ~> .value: must be at least 1m: the HPA
 type: Value, averageValue: 0.0000000001n
-    ~> .averageValue: must be at least 1m: targets are computed with in thousandths
+    ~> .averageValue: must be at least 1m: the HPA computes targets in thousandths
 type: AverageValue, averageValue: '1e9999'
     ~> .averageValue: must be at most 9223372036854775807m (about 9.2P)
 type: Value, value: 9223372036854775808m ~> .value: must be at most 9223372036854775807m

@@ -58,7 +58,7 @@ def test_the_tables_of_health_and_fleet_link_each_cluster_to_its_leader(tmp_path
     for path, own in (("/", "this process"), ("/health", "this process autoscaler-0_1f")):
         assert row_of(shown, path, "eu").endswith(own)
         assert row_of(shown, path, "us").endswith(f"autoscaler-1_2e at {HOST}")
-        assert row_of(shown, path, "ap").endswith("nobody known")
+        assert row_of(shown, path, "ap").endswith("no known leader")
         assert URL in ask(shown, path).page.links()
         assert notices(shown, path) == ""
     shown = views(tmp_path, None)

@@ -59,8 +59,10 @@ _NULLS = (
 _RATIO = A_RATIO_IS_DIVIDED.format("KEDA")
 _SMALLEST = 0.001
 """The least step of a threshold, in KEDA and here: a thousandth."""
-_NULLS_IN_SHORT = "KEDA takes an empty answer for 0, and so it is here by `empty: zero`"
-_NAN_IN_SHORT = "NaN is 0, too, by `nan: zero`; with infinity, 0 in KEDA, nothing goes down here"
+_NULLS_IN_SHORT = "KEDA treats an empty answer as 0; `empty: zero` does the same here"
+_NAN_IN_SHORT = (
+    "`nan: zero` does so with NaN; with infinity, which KEDA treats as 0, nothing scales down here"
+)
 _SEVERAL = "KEDA fails when the query returns several elements; here they are added up"
 _REQUIRED = "is required: KEDA fails without it"
 _TOO_SMALL = (

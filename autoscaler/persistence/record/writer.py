@@ -40,7 +40,8 @@ class Times:
     """Seconds from one batch to the next, and from one pruning to the next.
 
     ``pause`` is the time between an error and the next try; ``close`` the time limit for writing
-    the rest at the end, ``idle`` the longest time without a sign of life in the file.
+    the rest at the end, ``idle`` the longest time without a write, which shows that
+    the daemon lives.
     """
 
     batch: float = 2.0
@@ -63,7 +64,7 @@ class RecordWriter:
     """Stores rows in `record.db` of a directory, which it creates if needed.
 
     A failing or slow disk blocks nobody: rows are dropped then. ``on_state`` is called as by
-    `SqliteWorker`; ``note`` is appended to every message of recovery.
+    `SqliteWorker`; ``note`` is appended to the message that it works again.
     """
 
     def __init__(

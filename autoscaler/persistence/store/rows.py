@@ -1,7 +1,7 @@
 """The rows of a file: read and checked, moved to the current clock, and written if changed.
 
-A history is one JSON text (`codec`) without its recommendations: a sync changes one of these for
-each target. They are rows, with the slot first in the key, so that the changes of one sync are
+A history is one JSON text (`codec`), except its recommendations, which are rows: a sync changes one
+recommendation of each target. The slot is first in the key, so that the changes of one sync are
 adjacent in the file. If the clock was set meanwhile, histories are moved as the daemon does it.
 """
 
@@ -61,7 +61,7 @@ _ROW_CHECKS = {
     " AND only_down IN (0, 1) AND time BETWEEN :earliest AND :latest",
     "decided": "time BETWEEN :earliest AND :latest",
 }
-"""The key condition of each table's rows."""
+"""The SQL condition that all rows of a table must meet."""
 
 _ROWS_AT_ONCE = (512, 64, 8, 1)
 """Rows per statement: each statement waits for the interpreter's lock while threads are busy."""
@@ -92,7 +92,7 @@ class Resumption:
     now: Stamp
     histories: Mapping[str, History] = field(default_factory=dict)
     moved: float = 0.0
-    """The seconds by which every instant was moved for that."""
+    """The seconds by which every instant was moved to match the clock at ``now``."""
     absent: float = 0.0
     """The seconds since the last save; infinity if unknown."""
     undecided: Mapping[str, float] = field(default_factory=dict)
@@ -131,8 +131,8 @@ def seconds_to_move(saved: Stamp, now: Stamp) -> float:
     """Return by how many seconds the saved instants must move.
 
     Within one boot the steady clock shows how much time has passed; the rest is a step of the
-    clock. After another boot that is unknown, and no time counts as passed: a wrong clock would end
-    windows early; so a limit holds too long, by its own length at most.
+    clock. After a reboot the elapsed time is unknown and counts as 0: windows may last too long,
+    by their own length at most, but never end early.
     """
     if _same_boot(saved, now):
         return clock.Steps(saved.wall, saved.steady).total(now.wall, now.steady)

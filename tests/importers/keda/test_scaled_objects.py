@@ -126,7 +126,7 @@ DIFFERENCES = """
 query: orders_waiting | metadata.query
     | KEDA fails when the query returns several elements; here they are added up
 query: sum(a) / sum(b) | metadata.query
-    | NaN is 0, too, by `nan: zero`
+    | `nan: zero`
 query: sum(a) / sum(b) | metadata.threshold
     | type Value
 "30" -> 30 | metadata.threshold

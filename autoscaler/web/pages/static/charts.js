@@ -70,8 +70,8 @@ export const quantity = (value, unit) => {
   return text + (rest ? ` ${rest}` : "");
 };
 
-const timeTicks = (_, splits, __, ___, step) => splits.map((one, index) => {
-  const at = new Date(one * 1000);
+const timeTicks = (_, splits, __, ___, step) => splits.map((seconds, index) => {
+  const at = new Date(seconds * 1000);
   const clock = timeOfDay(at);
   const isNewDay = index > 0 && date(at) !== date(new Date(splits[index - 1] * 1000));
   if (step >= 86400 || clock === "00:00:00") return date(at).slice(5);
@@ -99,13 +99,13 @@ const drawShades = (chart, shades, colour) => {
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
-  for (const one of shades) {
-    const left = chart.valToPos(one.begin, "x", true);
-    const width = Math.max(1, chart.valToPos(one.end, "x", true) - left);
-    const own = colour(shadeOf(one.kind).colour);
-    ctx.fillStyle = HATCHED.includes(one.kind) ? hatch(ctx, faint(own, 0.3)) : faint(own, 0.13);
+  for (const shade of shades) {
+    const left = chart.valToPos(shade.begin, "x", true);
+    const width = Math.max(1, chart.valToPos(shade.end, "x", true) - left);
+    const own = colour(shadeOf(shade.kind).colour);
+    ctx.fillStyle = HATCHED.includes(shade.kind) ? hatch(ctx, faint(own, 0.3)) : faint(own, 0.13);
     ctx.fillRect(left, bbox.top, width, bbox.height);
-    if (HATCHED.includes(one.kind) || PLAIN.includes(one.kind)) continue;
+    if (HATCHED.includes(shade.kind) || PLAIN.includes(shade.kind)) continue;
     ctx.fillStyle = faint(own, 0.8);
     ctx.fillRect(left, bbox.top, width, 3 * devicePixelRatio);
   }
@@ -116,11 +116,11 @@ export const drawMarks = (chart, marks, colour) => {
   const { ctx, bbox } = chart;
   const size = 5 * devicePixelRatio;
   ctx.save();
-  for (const one of marks) {
-    const x = chart.valToPos(one.time, "x", true);
+  for (const mark of marks) {
+    const x = chart.valToPos(mark.time, "x", true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    const y = chart.valToPos(one.after, "y", true);
-    const foreign = one.kind === "foreign";
+    const y = chart.valToPos(mark.after, "y", true);
+    const foreign = mark.kind === "foreign";
     ctx.fillStyle = colour(foreign ? "--foreign" : "--ours");
     ctx.strokeStyle = colour("--surface");
     ctx.lineWidth = devicePixelRatio;
@@ -129,7 +129,7 @@ export const drawMarks = (chart, marks, colour) => {
       ctx.moveTo(x, y - size * 1.3); ctx.lineTo(x + size * 1.3, y);
       ctx.lineTo(x, y + size * 1.3); ctx.lineTo(x - size * 1.3, y);
     } else {
-      const up = one.after > one.before ? 1 : -1;
+      const up = mark.after > mark.before ? 1 : -1;
       ctx.moveTo(x, y - up * size); ctx.lineTo(x + size, y + up * size); ctx.lineTo(x - size, y + up * size);
     }
     ctx.closePath();
@@ -240,17 +240,17 @@ export const made = (element, height, view, kept, columnsOf, series, options, us
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000, 1000000];
 
 const showValues = (index) => {
-  for (const one of document.querySelectorAll("#legend b")) one.textContent = one.values?.[index] ?? "";
+  for (const label of document.querySelectorAll("#legend b")) label.textContent = label.values?.[index] ?? "";
 };
 
 const mainChart = (kept, view, user, look) => {
   const columns = (data) => [
-    data.minimum, data.maximum, ...data.metrics.map((one) => one.proposal), data.desired, data.current,
+    data.minimum, data.maximum, ...data.metrics.map((metric) => metric.proposal), data.desired, data.current,
   ];
   const series = [
     line("minimum", look("--bounds"), { width: 1, dash: [2, 3] }),
     line("maximum", look("--bounds"), { width: 1, dash: [2, 3] }),
-    ...kept.data.metrics.map((one, index) => line(one.name, look(`--metric-${index % METRIC_COLOURS}`), { width: 1.25, dash: [6, 3] })),
+    ...kept.data.metrics.map((metric, index) => line(metric.name, look(`--metric-${index % METRIC_COLOURS}`), { width: 1.25, dash: [6, 3] })),
     line("desired", look("--desired"), { dash: [4, 4], width: 2 }),
     line("current", look("--current"), { width: 2.25 }),
   ];
@@ -264,7 +264,7 @@ const mainChart = (kept, view, user, look) => {
   }, user, look);
 };
 
-const hasBand = ({ times }, one) => [one.low, one.high].every((line) => line?.length === times.length);
+const hasBand = ({ times }, metric) => [metric.low, metric.high].every((line) => line?.length === times.length);
 
 const metricChart = (place, index, kept, view, user, look) => {
   const own = () => kept.data.metrics[index];
@@ -298,7 +298,7 @@ const metricChart = (place, index, kept, view, user, look) => {
   }, user, look);
 };
 
-const shapeOf = (data) => JSON.stringify(data.metrics.map((one) => [one.name, one.unit, hasBand(data, one)]));
+const shapeOf = (data) => JSON.stringify(data.metrics.map((metric) => [metric.name, metric.unit, hasBand(data, metric)]));
 
 export const drawn = (data, view, user) => {
   const { of: look, end } = colours();
@@ -311,13 +311,13 @@ export const drawn = (data, view, user) => {
     return found.get(name);
   };
   // What is drawn later is in the same colours.
-  for (const name of [...Object.values(SHADES).map((one) => one.colour), "--shade-held", "--foreign", "--ours", "--surface", "--text"]) colour(name);
+  for (const name of [...Object.values(SHADES).map((shade) => shade.colour), "--shade-held", "--foreign", "--ours", "--surface", "--text"]) colour(name);
   const charts = [
     mainChart(kept, view, user, colour),
     ...data.metrics.map((_, index) => metricChart(place, index, kept, view, user, colour)),
   ];
   end();
-  const each = (act) => (...values) => charts.forEach((one) => one[act](...values));
+  const each = (act) => (...values) => charts.forEach((chart) => chart[act](...values));
   return {
     destroy: each("destroy"),
     redraw: each("redraw"),
@@ -337,35 +337,35 @@ export const drawn = (data, view, user) => {
 // -- the legend ------------------------------------------------------------------------------
 
 const swatch = (kind, colour) => {
-  const one = document.createElement("span");
-  one.className = `swatch ${kind}`;
-  one.style.setProperty("--swatch", `var(${colour})`);
-  return one;
+  const square = document.createElement("span");
+  square.className = `swatch ${kind}`;
+  square.style.setProperty("--swatch", `var(${colour})`);
+  return square;
 };
 
 const swatchOf = (kind) => (HATCHED.includes(kind) ? "hatched" : PLAIN.includes(kind) ? "plain" : "filled");
 
 const item = (kind, colour, text, values = null) => {
-  const one = document.createElement("span");
-  one.className = "item";
+  const entry = document.createElement("span");
+  entry.className = "item";
   const name = document.createElement("bdi");
   name.textContent = text;
-  one.append(swatch(kind, colour), name);
+  entry.append(swatch(kind, colour), name);
   if (values !== null) {
     const value = document.createElement("b");
     value.values = values;
-    one.append(value);
+    entry.append(value);
   }
-  return one;
+  return entry;
 };
 
 export const legendOf = (data) => {
-  const shades = [...new Map(data.shades.map((one) => [shadeOf(one.kind).word, one.kind])).entries()];
-  const kinds = new Set(data.marks.map((one) => (one.kind === "foreign" ? "foreign" : "ours")));
+  const shades = [...new Map(data.shades.map((shade) => [shadeOf(shade.kind).word, shade.kind])).entries()];
+  const kinds = new Set(data.marks.map((mark) => (mark.kind === "foreign" ? "foreign" : "ours")));
   return [
     item("solid", "--current", "current", data.current),
     item("dashed", "--desired", "desired", data.desired),
-    ...data.metrics.map((one, index) => item("dashed", `--metric-${index % METRIC_COLOURS}`, `asked by ${one.name}`, one.proposal)),
+    ...data.metrics.map((metric, index) => item("dashed", `--metric-${index % METRIC_COLOURS}`, `asked by ${metric.name}`, metric.proposal)),
     item("dotted", "--bounds", "bounds"),
     ...(kinds.has("ours") ? [item("triangle", "--ours", "our changes")] : []),
     ...(kinds.has("foreign") ? [item("diamond", "--foreign", "changes by others")] : []),

@@ -66,8 +66,8 @@ const focusAgain = (part, before) => {
   const same = before.id
     ? part.querySelector(`#${CSS.escape(before.id)}`)
     : [...part.querySelectorAll(before.localName)].find(
-        (one) => one.getAttribute("href") === before.getAttribute("href")
-          && one.getAttribute("aria-label") === before.getAttribute("aria-label"));
+        (link) => link.getAttribute("href") === before.getAttribute("href")
+          && link.getAttribute("aria-label") === before.getAttribute("aria-label"));
   (same ?? document.getElementById("main")).focus({ preventScroll: true });
 };
 
@@ -75,9 +75,9 @@ const replace = (old, fresh) => {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   const said = old.querySelector("[data-announce]")?.dataset.announce;
   const news = fresh.querySelector("[data-announce]")?.dataset.announce;
-  const scrolled = [...old.querySelectorAll("pre")].map((one) => one.scrollTop);
+  const scrolled = [...old.querySelectorAll("pre")].map((block) => block.scrollTop);
   old.replaceWith(document.adoptNode(fresh));
-  [...fresh.querySelectorAll("pre")].forEach((one, index) => { one.scrollTop = scrolled[index] ?? 0; });
+  [...fresh.querySelectorAll("pre")].forEach((block, index) => { block.scrollTop = scrolled[index] ?? 0; });
   if (focused !== null) focusAgain(fresh, focused);
   if (news !== undefined && news !== said) announcer.textContent = news;
 };

@@ -10,7 +10,7 @@ const NEVER = new Date(0);
 
 const instant = (text) => Date.parse(text) / 1000;
 
-const each = (one, other, made) => one.map((value, index) => (value === null || other[index] === null ? null : made(value, other[index])));
+const each = (first, other, made) => first.map((value, index) => (value === null || other[index] === null ? null : made(value, other[index])));
 
 const READY = ["ready", "readyLow", "readyHigh"];
 
@@ -31,29 +31,29 @@ const gapsOf = ({ times, demandLow }, end) => {
 // Lines of other replays have the same times: each holds its number until the next.
 const at = (times, values, instants) => {
   let place = -1;
-  return instants.map((one) => {
-    while (place + 1 < times.length && times[place + 1] <= one) place += 1;
+  return instants.map((instant) => {
+    while (place + 1 < times.length && times[place + 1] <= instant) place += 1;
     return place < 0 ? null : values[place];
   });
 };
 
 const toldAt = (told, time) => {
   let found = "";
-  for (const one of told) {
-    if (one.time > time) break;
-    found = one.text;
+  for (const reason of told) {
+    if (reason.time > time) break;
+    found = reason.text;
   }
   return found;
 };
 
 const toldOf = (target) => [...target.reasons, ...target.changes]
-  .map((one) => ({ time: instant(one.time), text: one.text }))
-  .sort((one, other) => one.time - other.time);
+  .map((reason) => ({ time: instant(reason.time), text: reason.text }))
+  .sort((first, other) => first.time - other.time);
 
 // Draws one target of some named replays; returns the chart.
 const drawReplay = (element, replays) => {
   const targets = replays
-    .map(({ name, answer }) => ({ name, target: answer.targets.find((one) => one.target === element.dataset.target) }))
+    .map(({ name, answer }) => ({ name, target: answer.targets.find((target) => target.target === element.dataset.target) }))
     .filter(({ target }) => target !== undefined);
   const first = targets[0].target;
   const own = { ...first.lines, times: first.lines.times.map(instant) };
@@ -65,17 +65,17 @@ const drawReplay = (element, replays) => {
   });
   const single = targets.length === 1;
   const told = toldOf(first);
-  const marks = "changes" in element.dataset ? first.changes.map((one) => ({ ...one, time: instant(one.time), kind: "ours" })) : [];
+  const marks = "changes" in element.dataset ? first.changes.map((change) => ({ ...change, time: instant(change.time), kind: "ours" })) : [];
   const kept = { data: { times: own.times, shades: gapsOf(own, end) } };
   const columns = () => [
     own.demandHigh, own.demandLow,
-    ...ready.flatMap((one) => [one.readyHigh, one.readyLow]),
+    ...ready.flatMap((line) => [line.readyHigh, line.readyLow]),
     // The most and the least of a part may be of different instants: pods were missing or too many where it is known.
     ...(single ? [
       own.demandHigh, each(own.demandHigh, own.short, (high, short) => high - short),
       each(own.ready, own.demand, Math.max), own.demand,
     ] : []),
-    own.demand, own.ran, ...ready.map((one) => one.ready),
+    own.demand, own.ran, ...ready.map((line) => line.ready),
   ];
   const colourOf = (index) => look(LINES[index % LINES.length]);
   const fills = [
@@ -94,7 +94,7 @@ const drawReplay = (element, replays) => {
   const tell = (time, index) => {
     const numbers = [
       own.demandLow[index] === null ? "demand not known" : `demand ${range(own.demandLow[index], own.demandHigh[index])}`,
-      ...ready.map((one, number) => `${targets[number].name} ${range(one.readyLow[index] ?? "–", one.readyHigh[index] ?? "–")}`),
+      ...ready.map((line, number) => `${targets[number].name} ${range(line.readyLow[index] ?? "–", line.readyHigh[index] ?? "–")}`),
       ...(single && own.short[index] ? [`missing ${own.short[index]}`] : []),
       ...(own.ran[index] === null ? [] : [`actual ${own.ran[index]}`]),
     ];
@@ -125,10 +125,10 @@ const { replays } = JSON.parse(document.getElementById("data").textContent);
 
 // Hundreds of charts are drawn as they come into view.
 const seen = new IntersectionObserver((entries) => {
-  for (const one of entries) {
-    if (!one.isIntersecting) continue;
-    seen.unobserve(one.target);
-    drawReplay(one.target, replays);
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    seen.unobserve(entry.target);
+    drawReplay(entry.target, replays);
   }
 }, { rootMargin: "300px" });
-for (const one of document.querySelectorAll(".replay-chart")) seen.observe(one);
+for (const element of document.querySelectorAll(".replay-chart")) seen.observe(element);

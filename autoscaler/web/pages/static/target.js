@@ -147,7 +147,7 @@ const followed = async (link) => {
   const { top } = panel().getBoundingClientRect();
   if (top < 0 || top > innerHeight / 2) panel().scrollIntoView();
   if (words === null) return;
-  const same = [...panel().querySelectorAll("a")].find((one) => one.textContent === words);
+  const same = [...panel().querySelectorAll("a")].find((link) => link.textContent === words);
   (same ?? slider).focus({ preventScroll: true });
 };
 
@@ -171,14 +171,14 @@ addEventListener("popstate", () => {
 const changes = () => {
   const listed = [...document.querySelectorAll("#changes tbody th a")]
     .map((link) => instant(new URL(link.href).searchParams.get("at")));
-  const charted = data === null ? [] : [...data.marks.map((one) => one.time), ...data.shades.map((one) => one.begin)];
+  const charted = data === null ? [] : [...data.marks.map((mark) => mark.time), ...data.shades.map((shade) => shade.begin)];
   return [...new Set([...listed, ...charted])]
     .filter((time) => time >= view.from && time <= view.to)
-    .sort((one, other) => one - other);
+    .sort((first, other) => first - other);
 };
 
 const next = (times, from, step) =>
-  step > 0 ? times.find((one) => one > from + 0.001) : times.findLast((one) => one < from - 0.001);
+  step > 0 ? times.find((time) => time > from + 0.001) : times.findLast((time) => time < from - 0.001);
 
 const target = (event) => {
   const from = pointed ?? view.pinned ?? view.to;
@@ -242,7 +242,7 @@ const parts = ["cursor", "legend", "chart-help", "metrics"].map((id) => document
 const show = (sentence = "") => {
   problem.textContent = sentence;
   problem.hidden = sentence === "";
-  for (const one of parts) one.hidden = data === null;
+  for (const part of parts) part.hidden = data === null;
 };
 
 let loads = 0;
@@ -266,8 +266,8 @@ const load = async () => {
     data = {
       ...read,
       times: read.times.map(instant),
-      shades: read.shades.map((one) => ({ ...one, begin: instant(one.begin), end: instant(one.end) })),
-      marks: read.marks.map((one) => ({ ...one, time: instant(one.time) })),
+      shades: read.shades.map((shade) => ({ ...shade, begin: instant(shade.begin), end: instant(shade.end) })),
+      marks: read.marks.map((mark) => ({ ...mark, time: instant(mark.time) })),
     };
     show();
     await draw();

@@ -21,13 +21,13 @@ export const zone = () => {
 
 // Without the date on the day of `now`.
 export const localize = (root, now = new Date()) => {
-  for (const one of root.querySelectorAll("time[datetime]")) {
-    const instant = new Date(one.dateTime);
+  for (const element of root.querySelectorAll("time[datetime]")) {
+    const instant = new Date(element.dateTime);
     if (Number.isNaN(instant.getTime())) continue;
     // In an explanation the date is left out on the day of the decision, as the command does.
-    const near = one.closest("[data-near]")?.dataset.near;
-    one.textContent = shown(instant, near === undefined ? now : new Date(near));
-    one.title = `${date(instant)} ${timeOfDay(instant)} ${zone()}`;
+    const near = element.closest("[data-near]")?.dataset.near;
+    element.textContent = shown(instant, near === undefined ? now : new Date(near));
+    element.title = `${date(instant)} ${timeOfDay(instant)} ${zone()}`;
   }
 };
 
