@@ -232,7 +232,6 @@ class KilledError(BaseException):
 def test_a_move_is_continued_after_a_kill_at_any_step_over_and_back(
     run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between two requests that change something, and before the line about a request."""
     bed = run(hpa=1)
     steps = [
         (Move, "save", True),

@@ -131,7 +131,6 @@ def test_a_directory_has_the_targets_that_are_still_in_shadow(tmp_path: Path) ->
 
 
 def test_agreement_fails_without_a_comparison(tmp_path: Path) -> None:
-    """Without a target in shadow, just after the start of a daemon, and without a record."""
     views = views_of(metrics_of(result_of(target_of("live"))), Health())
     with serving(views) as listener:
         code, out, _ = ran("--url", f"http://{HOST}:{listener.port}")

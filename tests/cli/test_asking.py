@@ -104,7 +104,6 @@ def test_a_series_without_a_finite_value_is_a_warning(write: Write) -> None:
 
 
 def test_an_empty_built_in_query_names_the_series_that_it_needs(write: Write) -> None:
-    """And why a target without metrics asks for them."""
     file = write({}, MEMORY)
     document = yaml.safe_load(file.read_text()) | {"targets": [TARGET]}
     code, _, warnings = validated(write_config(file.with_name("bare.yaml"), document), file)
@@ -119,7 +118,6 @@ def test_an_empty_built_in_query_names_the_series_that_it_needs(write: Write) ->
 def test_containers_with_several_series_are_a_warning(
     write: Write, start_prometheus: StartPrometheus, exporter: Exporter
 ) -> None:
-    """With their number, one of them, and the labels in which its series differ."""
     for number in range(3):
         for kubelet in ("10.0.0.1:10250", "[fd00::1]:10250")[: 1 + (number > 0)]:
             labels = {"namespace": "shop", "pod": f"worker-{number}", "container": "app"}
@@ -150,7 +148,6 @@ def test_a_refused_query_has_its_line_and_the_others_are_asked(write: Write) -> 
 def test_a_refused_query_has_its_place_in_the_included_file(
     tmp_path: Path, prometheus_server: PrometheusServer
 ) -> None:
-    """Once, though two metrics have the same."""
     own = external("own", "sum(up")
     included = {"targets": [TARGET | {"metrics": [own, own]}]}
     (tmp_path / "more.yaml").write_text(yaml.safe_dump(included))
@@ -204,7 +201,6 @@ def test_warnings_are_bounded(write: Write) -> None:
 
 
 def test_each_server_is_asked_its_own(tmp_path: Path, prometheus_server: PrometheusServer) -> None:
-    """By its name; one that is away is named, and the queries of the others are answered."""
     away, url = f"http://127.0.0.1:{free_port()}", prometheus_server.url
     servers = {"mimir": {"url": url}, "away": {"url": away, "timeout": "500ms"}}
     usual = TARGET | {"metrics": [external("here")], "server": "mimir"}

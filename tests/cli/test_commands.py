@@ -221,7 +221,6 @@ def test_validate_warns_and_strict_makes_warnings_mistakes(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("command", ["run", "plan", "resume"])
 def test_a_command_that_cannot_begin_fails_with_the_reason(command: str, tmp_path: Path) -> None:
-    """On a file with errors it exits with 2, without a cluster to talk to with 1."""
     bad = write_config(tmp_path / "bad.yaml", {"prometheus": {}, "targets": []})
     good = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
     names = ["shop/a"] * (command == "resume")
@@ -272,7 +271,6 @@ def plan(plan_file: Path, environment: Mapping[str, str]) -> Plan:
 
 
 def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, namespace: str) -> None:
-    """Both targets are shown, ceil(90 / 30) = 3 of one and the reason of the other; exit 1."""
     ran = plan()
     assert ran.returncode == 1, ran.stderr
     assert f"{namespace}/Deployment/worker  2 -> 3" in ran.stdout

@@ -52,7 +52,6 @@ SECRET = textwrap.dedent(f"""\
 
 
 def test_standard_output_is_a_valid_configuration(tmp_path: Path) -> None:
-    """Of a manifest from standard input; the report is on standard error."""
     done = autoscaler("import", "-", given=WEB, environment=NOWHERE, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (target,) = yaml.safe_load(done.stdout)["targets"]
@@ -135,7 +134,6 @@ def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
 def test_an_unrelated_file_is_refused_only_by_name_or_if_it_names_an_autoscaler(
     tmp_path: Path, text: bytes, code: int, part: str
 ) -> None:
-    """In a folder it is counted.  The other file is imported; a readable file is never refused."""
     folder = tmp_path / "k8s"
     folder.mkdir()
     (folder / "hpa.yaml").write_text(WEB)

@@ -82,7 +82,6 @@ def shop(
 def test_the_daemon_reads_a_pause_until_resume_ends_it(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of every kind; a new pause replaces the one before, and other annotations stay."""
     web, db = f"{shop.namespace}/web", f"{shop.namespace}/ReplicationController/db"
     at = f"/api/v1/namespaces/{shop.namespace}/replicationcontrollers/db"
     path = f"{manifests.deployments(shop.namespace)}/web"

@@ -117,7 +117,6 @@ LONG = 'queue{queue="orders"}: a-long-name-that-nobody-breaks ' + "so " * 45
 
 
 def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 60 columns no line is longer and no word is broken; the rest of a line is indented."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
@@ -132,7 +131,6 @@ def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_pipe_gets_each_paragraph_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """So that grep finds what belongs together."""
     print_text(f"  {LONG}")
     assert capsys.readouterr().out == f"  {LONG}\n"
 
@@ -143,7 +141,6 @@ def test_a_metric_of_a_target_with_idle_is_active_or_not() -> None:
 
 
 def test_a_fallback_is_printed_once() -> None:
-    """In the verdict, or in its metric's line if the verdict names another failure."""
     timeline = extended.target(extended.lower(2), replicas=3).sync("0s", queue=30)
     text = paragraphs([synced(timeline.sync("6m", queue=None))])
     assert text.count("answer for queue") == 1

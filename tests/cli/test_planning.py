@@ -56,7 +56,6 @@ def away(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_a_wait_for_the_api_server_is_a_note(tmp_path: Path, away: tuple[str, str]) -> None:
-    """On standard error, after the history of the plan; standard output is a list of JSON."""
     server, path = away
     with faults.ScriptedServer(faults.answer()) as prometheus:
         file = write_config(tmp_path / "a.yaml", queue_config(prometheus.url, "shop", "a", "b"))
@@ -186,7 +185,6 @@ def test_a_plan_fails_if_the_daemon_could_not_write(
 def test_a_list_of_hpas_that_is_forbidden_has_one_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: bool
 ) -> None:
-    """By the right that is missing, or where rights cannot be reviewed by the refused list."""
     lacked = [MissingRight("no right", HPAS, prevents_writes=False)]
     monkeypatch.setitem(globals(), "LACKED", lacked if named else [])
     monkeypatch.setattr(NobodyElse, "forbidden", ("no list",))
@@ -205,7 +203,6 @@ def test_a_plan_sends_only_the_queries_of_its_targets(world: Memory, tmp_path: P
 def test_a_plan_names_the_metric_that_has_no_series(
     world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
-    """As `validate --prometheus` does; nothing more is asked of a query that found some."""
     file = two_queues(tmp_path)
     file.write_text(file.read_text().replace("vector(6)", "sum(redy)"))
     last_sample = "topk(1, max by (job, instance) (max_over_time(timestamp(redy)[6h:1m])))"
@@ -227,7 +224,6 @@ def test_a_plan_names_the_metric_that_has_no_series(
 def test_a_plan_heeds_a_breaker_only_while_it_holds(
     world: Memory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the daemon's state; a breaker that is over, or of another server, has no effect."""
     breaker = {"share": "20%", "minTargets": 2, "hold": "10m"}
     file = two_queues(tmp_path, scaleDownBreaker=breaker)
 
@@ -298,7 +294,6 @@ def test_each_query_is_named_by_its_place(tmp_path: Path) -> None:
 
 
 def test_an_own_query_has_no_name_that_another_of_the_same_promql_has(tmp_path: Path) -> None:
-    """Whichever server the other query asks."""
     own = written_external("mine", {"query": "sum(w)", "server": "b"})
     same = written_external("same", "sum(v)")
     servers = {"a": {"url": "http://a"}, "b": {"url": "http://b"}}

@@ -438,7 +438,6 @@ def test_a_selector_that_matches_nothing_is_an_error(asking: Asking) -> None:
 
 
 def test_pods_of_a_custom_kind_are_those_that_begin_with_its_name(ask_at: AskAt) -> None:
-    """Which is an assumption, and noted."""
     of_pod = {"namespace": "shop", "pod": "jobs-anything"}
 
     def load_of_pod(peer: Peer) -> None:

@@ -144,7 +144,6 @@ def test_another_leader_of_the_clusters_is_named(
 
 
 def test_the_last_change_and_all_since_a_time_are_explained(source: Source) -> None:
-    """Of the count, by hand at 00:10; since a time each one, and what held then."""
     code, out, _ = read(source, "explain shop/web --last-change")
     assert (code, "\x1b" in out) == (0, False)
     assert out.startswith(f"{WEB} at 01:10:00: ")
@@ -199,7 +198,6 @@ def test_a_wrong_name_or_time_fails(source: Source, command: str, code: int, par
 
 
 def test_without_a_record_a_command_fails(tmp_path: Path) -> None:
-    """Of a directory, of a daemon that is away, and of one that keeps no record."""
     nowhere = "http://127.0.0.1:1"
     for command in ("explain shop/web", "history", "status"):
         assert_refused(read(tmp_path, command), 1, f"{tmp_path}: ", "record.db")
@@ -211,7 +209,6 @@ def test_without_a_record_a_command_fails(tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_is_an_error(state: Path, tmp_path: Path) -> None:
-    """Of a damaged entry what is left is shown; a file that is not a database is named."""
     with (
         closing(sqlite3.connect(state / "record.db")) as source,
         closing(sqlite3.connect(tmp_path / "record.db")) as copy,
@@ -247,7 +244,6 @@ HISTORY = r"""
 
 
 def test_history_has_a_line_for_each_change_in_order(source: Source, state: Path) -> None:
-    """With tabs in a pipe; the JSON is the one of the API."""
     stored = DirectoryRecord(state)
     changes = [change_of(row, stored) for row in stored.changes(None, 0, NOW, limit=10)[::-1]]
     code, out, _ = read(source, "history")
@@ -282,7 +278,6 @@ def test_history_is_limited_to_a_span_and_a_number(
 
 
 def test_status_of_a_directory_is_what_was_recorded_last(state: Path, tmp_path: Path) -> None:
-    """With the time of the record, and the address of the daemon if it does not answer."""
     code, out, err = read(state, "status")
     cells = out.splitlines()[1].split("\t")[:5]
     assert (code, cells) == (0, [WEB, "queue: 12.5/10", "1", "100", "4 -> 5"])
@@ -296,7 +291,6 @@ def test_status_of_a_directory_is_what_was_recorded_last(state: Path, tmp_path: 
 
 
 def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) -> None:
-    """Though decisions are taken within a second, and times are printed without its parts."""
     with running(tmp_path) as writer:
         record(writer, three(), {0.295: 15.0, 1.295: 60.0, 1.795: 60.0})
     for time_of_day, expected in (("00", "at 3"), ("01", "(6)"), ("01.295", "3 -> 6")):
@@ -310,7 +304,6 @@ def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) ->
 
 
 def test_the_history_has_a_line_for_the_time_without_a_record(tmp_path: Path) -> None:
-    """Between the changes of two runs of the daemon, from the directory and over the API."""
     time = Time()
     for begin in (0, 600):
         time.now = BASE + begin
@@ -330,7 +323,6 @@ def test_the_history_has_a_line_for_the_time_without_a_record(tmp_path: Path) ->
 
 
 def test_a_secret_stays_in_its_file_and_is_not_sent_in_clear(tmp_path: Path) -> None:
-    """But to this machine, as through `kubectl port-forward`."""
     token = tmp_path / "token"
     for text, url, part in (
         ("hunter2\x07", "http://127.0.0.1:9", str(token)),
@@ -344,7 +336,6 @@ def test_a_secret_stays_in_its_file_and_is_not_sent_in_clear(tmp_path: Path) -> 
 
 
 def test_a_daemon_is_asked_over_tls_by_a_client_that_signs_in(state: Path, tmp_path: Path) -> None:
-    """With a token or a password from a file; without, and with another CA, it is refused."""
     views = views_of(metrics_of(result_of(target_of("web"))), record=DirectoryRecord(state))
     text = f"listen: 127.0.0.1:0\nweb: {{{TLS}, {AUTH}}}"
     (tmp_path / "password").write_text(NEW)

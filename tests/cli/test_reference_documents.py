@@ -65,7 +65,6 @@ def compare(name: str, pattern: str, printed: Callable[[re.Match[str]], str], co
 def test_explain_and_history_print_what_their_page_shows(
     tmp_path: Path, in_berlin: Callable[[float], None]
 ) -> None:
-    """Of a record in which the count goes up, is stabilized, and goes down."""
     in_berlin(NOW)
     with running(tmp_path) as writer:
         record(writer, three(), QUEUE)

@@ -161,7 +161,6 @@ def test_a_part_of_the_time_of_a_file_can_be_replayed(config: Path, tmp_path: Pa
 
 
 def test_averages_need_a_number_of_pods(tmp_path: Path) -> None:
-    """From a column of the file, or an assumption."""
     cpu = {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "500m"}}
     rules = {"metrics": [{"type": "Resource", "resource": cpu}]}
     config, file = configured(tmp_path, "web", rules=rules, queries={}), tmp_path / "cpu.csv"

@@ -59,7 +59,6 @@ def options_of(command: typer.core.TyperCommand) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_have_the_options_that_are_shown(page: Path) -> None:
-    """So that no document shows a command that was renamed."""
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
     for name, *arguments in shown_commands(page.read_text()):

@@ -128,7 +128,6 @@ def test_shadow_has_a_reason_where_counts_differ(result: SyncResult, parts: list
 
 @pytest.mark.parametrize("live", [0, 2])
 def test_the_last_line_counts_all_moved_and_all_shadow_targets(live: int) -> None:
-    """Also those that fail or were not synced yet, whichever are shown."""
     metrics = metrics_of(shadowed(REFUSED), *(result_of(target_of(item)) for item in "ab"[:live]))
     new = target_of("new", extensions=Extensions(mode=Mode.SHADOW))
     metrics.states.set_targets([*(facts.target for facts in metrics.states.known()), new])
@@ -228,7 +227,6 @@ def test_named_targets_are_shown_in_the_order_of_the_configuration_with_their_su
 
 
 def test_the_daemon_is_asked_at_the_address_of_the_configuration(tmp_path: Path) -> None:
-    """On this machine if `listen` is on all addresses."""
     document = {"prometheus": {"url": "http://127.0.0.1:1"}, "targets": []}
     with serving(views_of(metrics_of(), healthy())) as listener:
         file = write_config(tmp_path / "c.yaml", {**document, "listen": f":{listener.port}"})
@@ -267,7 +265,6 @@ def test_a_file_with_mistakes_still_has_an_address(
 
 
 def test_components_that_are_not_ok_are_printed_last() -> None:
-    """Also a refused configuration; on standard error where the output is JSON."""
     health = healthy()
     health.report(Component.RELOAD, ok=False, message="a.yaml:3: targets")
     health.report(Component.PROMETHEUS, ok=False, message="HTTP 503 \x1b")
@@ -293,7 +290,6 @@ LEADERS = (
 
 
 def test_each_leader_of_the_shown_clusters_has_a_line_with_its_address() -> None:
-    """On standard error where the output is JSON."""
     views = in_clusters(LEADERS)
     code, out, err = status_of(views)
     ours, named, unsafe, unknown = lines = out.splitlines()[-4:]

@@ -55,10 +55,6 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_targets_of_the_file_are_offered(file: Path) -> None:
-    """By the short name if it is unique, by the key to a user who began with it; none twice.
-
-    Without a readable file nothing is printed: the user is in the middle of a line.
-    """
     both = ["shop/Deployment/db", "shop/StatefulSet/db"]
     assert offered(f"plan -c {file} ") == ["shop/web", "shop/worker", *both]
     assert offered(f"plan -c {file} shop/wo") == ["shop/worker"]
@@ -71,7 +67,6 @@ def test_the_targets_of_the_file_are_offered(file: Path) -> None:
 
 
 def test_recorded_targets_are_offered_to_commands_that_read_the_record(tmp_path: Path) -> None:
-    """Without a file of targets; without a record nothing is offered."""
     timeline = Timeline(spec(external(average("10"))))
     first = synced(timeline.sync("0s", queue=30))
     with running(tmp_path) as writer:

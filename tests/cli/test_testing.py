@@ -31,7 +31,6 @@ tests:
 
 
 def test_examples_pass_with_one_line_a_file() -> None:
-    """With -v each test has its name and its assumptions."""
     code, out, err = ran("test", *map(str, EXAMPLES))
     assert (code, err) == (0, "")
     assert re.fullmatch(r"(\S+\.yaml: [1-9] passed\n){3}", out)

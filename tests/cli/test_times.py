@@ -62,7 +62,6 @@ WHEN_CLOCKS_CHANGE = [
 def test_a_time_is_the_last_instant_that_fits(
     zone: Zone, local: str, text: str, now: str, shown: str
 ) -> None:
-    """Without a zone it is in the local one.  An hour lasts an hour also when clocks change."""
     zone(local)
     assert meant(text, now) == shown
 
@@ -83,7 +82,6 @@ IN_THE_FUTURE = ["tomorrow", "today 13:00", "2026-11-24"]
     ],
 )
 def test_an_invalid_or_future_time_is_refused(zone: Zone, text: str, part: str) -> None:
-    """With examples, or the instant, and without characters that a terminal would obey."""
     zone(NEW_YORK)
     with pytest.raises(times.UnknownTimeError, match=part) as error:
         meant(text, NOON)
@@ -92,7 +90,6 @@ def test_an_invalid_or_future_time_is_refused(zone: Zone, text: str, part: str) 
 
 
 def test_instants_in_sentences_are_shown_in_the_local_zone(zone: Zone) -> None:
-    """With the date if it is another day; a text that only looks like an instant is unchanged."""
     zone(BERLIN)
     near = datetime.fromisoformat("2026-11-22T02:00:00Z").timestamp()
     sentence = "until 2026-11-22T03:12:00Z, since 2026-11-20T03:12:00.250Z, x=99:99:99Z"

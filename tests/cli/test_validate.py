@@ -25,7 +25,6 @@ def write_kubeconfig(path: Path, server: str, *, verified: bool) -> None:
 
 @pytest.mark.parametrize("way", ["named", "KUBECONFIG", "home"])
 def test_validate_warns_of_the_kubeconfig_that_would_be_used(tmp_path: Path, way: str) -> None:
-    """Of its files that others can read, of http, and of a server that need not prove itself."""
     path = tmp_path / ".kube" / "config"
     server = "http://10.0.0.1:8001" if way == "named" else "https://127.0.0.1:9"
     write_kubeconfig(path, server, verified=False)

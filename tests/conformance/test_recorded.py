@@ -18,7 +18,6 @@ from tests.conformance.player import played_ticks
 def test_every_recorded_tick_is_computed_again_to_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of more than 10,000 decisions that the real controller has taken too."""
     kept = [list(results) for _, results in groupby(played_ticks(), lambda tick: tick.target.key)]
     file = open_file(tmp_path, 0.0, print)
     for results in kept:

@@ -63,10 +63,6 @@ class _Played:
 
 
 def test_every_recorded_tick_comes_out_the_same_from_a_reopened_store(tmp_path: Path) -> None:
-    """Between every two ticks all state is written, dropped and read back, and nothing differs.
-
-    The scenarios are targets of one store, side by side; each is dropped after its last tick.
-    """
     plays = [_Played(scenario) for scenario in all_scenarios()]
     written: dict[str, tuple[History, Decision]] = {}
     mismatches: list[Mismatch] = []
@@ -103,11 +99,6 @@ def assert_holds(
 
 
 def test_after_gaps_no_recorded_tick_comes_out_lower() -> None:
-    """With gaps followed, each count is the controller's or a higher one, whatever failed before.
-
-    The target lives through what the controller wrote, and remembers its own recommendations.  Of
-    the queries of one half of the scenarios the range is 0, of the other two minutes.
-    """
     played = [
         scenario
         for scenario in all_scenarios()

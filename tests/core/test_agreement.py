@@ -99,7 +99,6 @@ def test_the_same_spec_agrees(of: HorizontalPodAutoscalerSpec, load: Load, phase
 def test_plateaus_agree(
     of: HorizontalPodAutoscalerSpec, levels: list[int], phase: float, length: int
 ) -> None:
-    """Whatever the levels are: a difference ends one period later."""
     beside = HpaBeside(of, steps(length, *levels), phase=phase).play(1800)
     assert all(stretch.end - stretch.begin < 33 for stretch in whole(beside))
 
@@ -197,7 +196,6 @@ def test_a_different_reading_is_reported_with_both_values() -> None:
 
 
 def test_a_reading_of_ours_within_one_period_is_not_different() -> None:
-    """Both want different counts by their configuration, and read a moving load."""
     theirs = replace(QUICK, max_replicas=5)
     beside = HpaBeside(QUICK, lambda now, _: {"queue": 100 + now / 20}, theirs=theirs).play(1800)
     assert whole(beside)

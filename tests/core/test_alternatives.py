@@ -136,7 +136,6 @@ def bounded(entry: SyncResult, replicas: int, *, up: bool) -> int:
 @modest
 @given(entries)
 def test_an_input_that_makes_no_difference_is_not_named(entry: SyncResult) -> None:
-    """And a target that is as its metrics ask has nothing to leave out."""
     found = [element for element in alternatives_of(entry) if not isinstance(element, OtherValue)]
     assert all(other.desired != entry.decision.desired for other in found)
     decision, extensions = entry.decision, entry.target.extensions
@@ -209,7 +208,6 @@ def test_the_neighbours_of_a_fraction_are_in_thousandths() -> None:
 
 
 def test_the_load_of_pods_is_changed_in_all_of_them() -> None:
-    """In parts of 10,000: at 89% of 80% the tolerance is left, and below 71% seven pods will do."""
     entry = of_last(target(cpu(utilization(80))).sync("0s", cpu=80))
     assert values(entry) == [(1125, 9, 9), (-1126, 7, 7)]
 
@@ -257,7 +255,6 @@ def test_the_count_after_a_hole_in_the_recommendations_is_an_alternative() -> No
 
 
 def test_a_new_target_is_not_taken_for_idle() -> None:
-    """Without its first count it would have gone down to 1, and not to sleep."""
     idle = Extensions(idle=Idle(after=0.0, initially=600.0))
     timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).sync("0s", queue=0)
     assert_only_without(without(timeline), 1, "8 replicas", "00:00:00Z")
@@ -291,7 +288,6 @@ def test_writes_of_other_instances_count_as_all_that_the_policies_permit() -> No
 
 
 def test_a_recommendation_that_a_limit_cuts_is_named_alone() -> None:
-    """Without a behavior an earlier recommendation lifts a count, which a step then limits."""
     timeline = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=500).sync("15s", queue=50)
     assert timeline.decision.desired == 32
     assert_only_without(without(timeline), 10, "recommendation", "100", "00:00:00Z")
@@ -313,7 +309,6 @@ def test_the_bound_of_a_schedule_is_an_alternative() -> None:
 
 
 def test_a_minimum_that_would_switch_the_target_off_is_not_named() -> None:
-    """With one of 1 a target at zero stays there; with none it goes to 1."""
     window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
     timeline = target(minimum=0, extensions=Extensions(schedules=(NIGHT,))).opened(window)
     found = list(alternatives_of(of_last(timeline.by_hand(0).sync("0s", queue=5))))

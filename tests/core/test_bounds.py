@@ -181,7 +181,6 @@ def test_a_query_leaves_a_gradual_bound_gradual() -> None:
     ],
 )
 def test_a_gradual_window_wakes_a_target_at_zero(up: ScalingRules, counts: tuple[int, ...]) -> None:
-    """To 1 at least, whatever the policies permit from 0."""
     extensions = replace(SCHEDULED, idle=Idle())
     line = Timeline(spec(QUEUE, behavior=behavior(up=up)), replicas=0, extensions=extensions)
     line.opened(window("ramp", 6, gradual=True))
@@ -202,7 +201,6 @@ def test_a_gradual_window_obeys_the_policies() -> None:
 
 
 def test_a_bound_whose_query_fails_lowers_nothing() -> None:
-    """For five minutes the last bound holds; from then on the count stays; more is free."""
     line = Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=8)
     line.asked_bounds(least=6)
     line.sync("0s", queue=20).want(6)
@@ -215,7 +213,6 @@ def test_a_bound_whose_query_fails_lowers_nothing() -> None:
 
 
 def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> None:
-    """Whatever comes between, a restart included; each says so."""
     target = Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=2)
     target.asked_bounds(least=9).sync("0s", queue=20).want(9, outcome="ok")
     target.asked_bounds(partly(2)).sync("15s", queue=20).want(9, outcome="partial")
@@ -228,7 +225,6 @@ def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> N
 
 
 def test_a_window_with_a_minimum_keeps_a_target_awake() -> None:
-    """Unless that is below the target's own; a query has to raise it; `after` begins at its end."""
     sleepy = Extensions(idle=Idle(after=30.0), schedules=SCHEDULED.schedules)
     line = Timeline(spec(QUEUE, minimum=2, behavior=FREE), replicas=0, extensions=sleepy)
     line.sync("0s", queue=0).want(0)

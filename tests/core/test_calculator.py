@@ -79,7 +79,6 @@ def refused(metric: MetricSpec, reading: Reading, against: MetricContext) -> Met
 def test_value_targets_above_the_target_keep_the_current_count(
     metric: MetricSpec, usage: float, ready: int, proposal: int, rule: Formula, *, keep: bool
 ) -> None:
-    """However few pods are ready; at or below the target nothing changes."""
     of = tuple(pod(f"p{n}", ready=TRUE if n < ready else FALSE) for n in range(9))
     at_flag = replace(context(5, 5, of), flags=Flags(keep_above_target=keep))
     result = proposed(metric, values(usage), at_flag)
@@ -91,7 +90,6 @@ def test_value_targets_above_the_target_keep_the_current_count(
 
 
 def test_value_targets_need_pods_only_outside_tolerance() -> None:
-    """Without any pod a ratio on target still proposes to stay."""
     assert proposed(external(value("1")), values(1), context(3, of=())).proposal == 3
     failed = refused(external(value("1")), values(2), context(3, of=()))
     assert failed.reason == "FailedGetExternalMetric"
@@ -187,7 +185,6 @@ BOTH = MetricTarget(TargetType.VALUE, value=1000, average_value=500)
 
 
 def test_an_object_target_goes_by_its_type() -> None:
-    """Both fields may be there for an Object; the type says which counts."""
     averages = replace(BOTH, type=TargetType.AVERAGE_VALUE)
     found = [proposed(of_object(both), values(4), context(2)).current for both in (BOTH, averages)]
     assert found == [MetricValueStatus(value=4000), MetricValueStatus(average_value=2000)]
@@ -251,7 +248,6 @@ RATIO = external(value("100"))
 def test_pods_above_the_replicas_do_not_count(
     metric: MetricSpec, reading: Reading, of_the_hpa: int, without: int
 ) -> None:
-    """Neither as a divisor of the tolerance nor as a multiplier of the ratio."""
     of = pods(SURGE)
     assert proposal(metric, reading, of, ignore=False).proposal == of_the_hpa
     found = proposal(metric, reading, of, ignore=True)
@@ -313,7 +309,6 @@ NOTHING = MetricTarget(TargetType.VALUE)
 def test_a_metric_that_cannot_be_computed_fails_with_the_reason_of_the_hpa(
     metric: MetricSpec, reading: Reading, parts: tuple[str, ...]
 ) -> None:
-    """So does every gap."""
     failed = refused(metric, reading, context(2))
     assert failed.reason == f"FailedGet{metric.type}Metric"
     assert_parts(failed, *parts)

@@ -309,7 +309,6 @@ _COURSES = st.lists(st.tuples(_STEPS, st.sampled_from([0, 5, 5, 10, 40])), max_s
 def test_no_course_of_events_breaks_a_rate(
     of: Behavior, course: list[tuple[Step, int]], election: bool, blind: frozenset[str]
 ) -> None:
-    """With all landed writes known, the policies permit every write; none of ours is another's."""
     world = TwoWriters(of, election=election, blind=blind)
     for step, wait in course:
         step(world)

@@ -207,7 +207,6 @@ def test_a_failed_metric_forbids_scaling_down(
 
 
 def test_each_failed_metric_has_its_event_and_the_first_gives_the_condition() -> None:
-    """In the order of the spec; those after a failed one are still computed."""
     of = spec(cpu(utilization(50)), QUEUE, per_pod("1"), of_object(value("1")))
     seen = observe(3, Gap(GapKind.STALE, "old"), values(30), ERROR, Gap(GapKind.EMPTY, "none"))
     decision, _ = decided(of, seen)
@@ -251,7 +250,6 @@ def test_a_condition_keeps_its_place_and_the_transition_of_its_status() -> None:
 
 
 def test_two_flips_in_one_decision_are_a_transition() -> None:
-    """But what takes the place of another condition is as old as before the decision."""
     recorder = StatusRecorder((ABLE,), 200.0)
     recorder.set_false("AbleToScale", "Failed", "failed")
     recorder.set_true("AbleToScale", "Ready", "ready")
@@ -323,7 +321,6 @@ def test_a_key_has_the_group_unless_it_is_usual(api_version: str, group: str, ke
 
 
 def test_the_selector_of_a_reported_metric() -> None:
-    """As autoscaling/v2 has it; the recorded ticks of the HPA hold all other fields and names."""
     in_both = {"key": "env", "operator": "In", "values": ["a", "b"]}
     expressions = [in_both, {"key": "old", "operator": "DoesNotExist"}]
     both = {"matchLabels": {"queue": "orders"}, "matchExpressions": expressions}

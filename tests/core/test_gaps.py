@@ -196,7 +196,6 @@ def test_an_instant_selector_counts_at_its_first_good_reading() -> None:
     [(30.0, 1, True), (120.0, 1, True), (300.0, 1, False), (300.0, 2, True), (600.0, 2, False)],
 )
 def test_a_gap_matters_from_a_tenth_on(range_seconds: float, syncs: int, matters: bool) -> None:
-    """By the tolerance of a tenth: so much may be lost without a different count."""
     line = steady(short(0), range_seconds).run(syncs * PERIOD, LOST)
     decision = line.sync(values(40))
     assert (decision.metrics[0].refill is not None) is matters
@@ -250,7 +249,6 @@ REFILLING: dict[str, Callable[[], Line]] = {
 
 @pytest.mark.parametrize("line", REFILLING.values(), ids=REFILLING)
 def test_nothing_goes_down_before_the_range_is_complete(line: Callable[[], Line]) -> None:
-    """After the last gap, also for a process that knows nothing of it, and everything then."""
     line().assert_refills(values(40))
 
 
@@ -348,10 +346,6 @@ def test_a_rolling_restart_of_all_exporters_takes_nothing_down() -> None:
 def test_no_outage_takes_a_steady_load_down(
     away: list[bool], range_seconds: float, window: int, data: st.DataObject
 ) -> None:
-    """Whenever the server is away, and however low the range reads then: 15 stay 15.
-
-    The range reads low by what it lost, as `rate()` does; the process starts again at times.
-    """
     line = steady(short(window), range_seconds)
     lost: list[tuple[float, float]] = []
     for gone in away:
@@ -434,7 +428,6 @@ def test_alternating_kinds_of_failures_leave_a_hole_too() -> None:
 
 
 def test_the_largest_proven_count_of_blocked_syncs_is_remembered() -> None:
-    """Of metrics that are whole too; a failure that proves nothing is remembered as nothing."""
     both = spec(QUEUE, MAILS, behavior=short(300).behavior)
     line = Line(both, range_seconds=0.0).run(PERIOD, values(150), values(20))
     before = line.history.recommendations or ()
@@ -460,7 +453,6 @@ def test_pods_that_all_refill_make_the_metric_refill() -> None:
 
 
 def test_an_absence_may_hide_a_gap() -> None:
-    """After half a minute without syncs Prometheus may have been away as long."""
     target = Target("shop", short(0), (Query("q", range_seconds=RANGE),), PERIOD)
     for absent, matters in ((PERIOD, False), (22.0, False), (28.0, True), (math.inf, True)):
         line = steady(short(0))
@@ -572,7 +564,6 @@ def test_a_key_is_short_however_long_the_query_is() -> None:
 
 
 def test_a_gap_without_a_key_applies_to_any_metric() -> None:
-    """Which it was is not known; no fallback comes early."""
     gap, streak = ReadingGap(NAME, since=BASE - 60.0), FailureStreak(NAME, 5)
     before = History((), gaps=(gap,), extended=ExtensionHistory(failures=(streak,)))
     after = by_keys(before, (QUEUE, QUEUE), ("a", "b"))
@@ -582,7 +573,6 @@ def test_a_gap_without_a_key_applies_to_any_metric() -> None:
 
 
 def test_a_metric_with_another_key_takes_over_the_gap_of_one_that_is_gone() -> None:
-    """And no metric that was there before does; a pod's gap is for metrics of pods."""
     gaps = (
         ReadingGap("gone", since=BASE - 60.0, until=BASE + 20.0),
         ReadingGap("lost", since=None, until=BASE + 90.0, losses=((BASE - 5.0, 15.0),)),
@@ -605,7 +595,6 @@ def test_a_metric_with_another_key_takes_over_the_gap_of_one_that_is_gone() -> N
 
 @given(st.integers(1, 30), st.integers(0, 40), st.booleans())
 def test_no_edit_shortens_what_follows_a_gap(lost: int, edited: int, restarted: bool) -> None:
-    """At whatever sync it is edited, with a restart or without one: never lower than unedited."""
     of = spec(QUEUE, behavior=FREE)
     before, after = (Target("shop", of, (Query(item, range_seconds=RANGE),)) for item in "pq")
     same, other = line(of, *before.queries), line(of, *before.queries)

@@ -47,7 +47,6 @@ def history_at(time: float) -> History:
 
 
 def test_only_instants_move_with_the_clock() -> None:
-    """By the same seconds; a loss lasts as long as before."""
     assert shifted(history_at(1000.0), 60.5) == history_at(1060.5)
     moved = shifted(history_at(1.0), 2.0).recommendations or ()
     assert [recommendation.first for recommendation in moved] == [True, False]

@@ -99,10 +99,6 @@ def down() -> Timeline:
 
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
 def test_a_hold_prevents_scaling_down_and_not_up(reading: HoldReading) -> None:
-    """After it the count is what metrics ask for.
-
-    Not at the first sync: what that read of the metrics may be older than the end of the hold.
-    """
     line = down().holds(reading).sync("15s", queue=30)
     line.want(10).conditions(ScalingLimited="ScaleDownHeld")
     assert line.decision.hold == QueryHold(reading, 3)

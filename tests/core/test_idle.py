@@ -69,7 +69,6 @@ INCOMPLETE = Gap(GapKind.PARTIAL, "store eu")
 def test_a_metric_is_active_strictly_above_its_activation(
     reading: Reading, activation: float, activity: Activity
 ) -> None:
-    """In full precision; missing data is unknown."""
     for metric in (QUEUE, of_object(value("10"))):
         line = Timeline(spec(metric), extensions=replace(MINUTE, activations=(activation,)))
         line.sync("0s", queue=reading, hits=reading)
@@ -173,7 +172,6 @@ def test_a_new_target_is_awake_for_a_while() -> None:
 
 
 def test_the_cooldown_restarts_after_an_absence() -> None:
-    """Of the daemon, or where another autoscaler controlled the target meanwhile."""
     target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=5).away(3600)
     target.sync("60m", queue=0).want(3).sync("60m45s", queue=0).want(3).sync("61m", queue=0).want(0)
     short = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).sync("0s", queue=5).away(45)
@@ -235,7 +233,6 @@ def test_activity_while_the_scale_is_unreadable_counts() -> None:
 
 
 def test_zero_is_a_normal_count_whoever_set_it() -> None:
-    """Without the rule it means that scaling is off."""
     line = Timeline(spec(QUEUE, minimum=2), replicas=4, extensions=MINUTE)
     line.sync("0s", queue=40).want(4).by_hand(0).sync("15s", queue=40).want(4)
     line.by_hand(0).sync("30s", queue=0).want(0)
@@ -252,7 +249,6 @@ def test_idle_may_keep_some_replicas() -> None:
 
 
 def test_metrics_of_pods_keep_no_target_awake() -> None:
-    """As in KEDA: what nobody works on, no pod is busy with."""
     line = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
     line.sync("0s", queue=5, cpu=90).want(6)
     line.sync("1m", queue=0, cpu=90).want(0)

@@ -158,7 +158,6 @@ def test_until_is_the_first_instant_that_permits_more(
 
 
 def test_until_sees_the_events_of_both_directions() -> None:
-    """With more than 100 percent down and a start below zero, a past scale-up holds."""
     rules = down(percent_policy(200, 10), pods_policy(1, 60), select=MIN)
     ups, downs = events((2, 5)), events((1, 20))
     result = limited(1, 0, rules, (0, 9), ups, downs)
@@ -207,7 +206,6 @@ def test_a_full_list_does_not_grow() -> None:
 
 
 def test_a_limited_write_has_the_time_of_the_next_change() -> None:
-    """From 1 to 5 at four pods per 15 s: the write itself binds for 15 s, then 10 are permitted."""
     timeline = Timeline(spec(external(average("1")), maximum=99, behavior=behavior()))
     timeline.sync("0s", queue=40).want(5, limited="ScaleUpLimit")
     assert timeline.decision.releases_at == BASE + 15
@@ -286,7 +284,6 @@ def test_with_behavior_both_windows_limit_the_change(
 
 
 def test_with_behavior_the_last_entry_that_is_at_least_as_far_holds() -> None:
-    """Also one beyond the count; `test_properties` has until when."""
     of_both = windows(30, 60)
     for entries in (recent((4, 50), (4, 20), (3, 5)), recent((9, 50), (5, 20), (7, 30))):
         assert stabilized(5, 2, entries, of_both).held_by == entries[1]

@@ -59,7 +59,6 @@ def test_ratio_converts_before_it_divides() -> None:
 
 
 def test_division_by_zero_is_an_infinity_or_not_a_number() -> None:
-    """As IEEE 754 says, with the sign of the numerator; 0/0 and NaN/0 are no exception."""
     for numerator, quotient in ((5.0, math.inf), (-5.0, -math.inf), (math.inf, math.inf)):
         assert divide(numerator, 0.0) == quotient
     assert math.isnan(divide(0.0, 0.0))
@@ -90,7 +89,6 @@ def test_division_by_zero_is_an_infinity_or_not_a_number() -> None:
 def test_doubles_become_integers(
     convert: Callable[[float], int], given: float, rounded: int
 ) -> None:
-    """Beyond their range they saturate, where Kubernetes 1.37 wraps on amd64; NaN is 0."""
     assert convert(given) == rounded
     least, most = (INT64_MIN, INT64_MAX) if convert is ceil64 else (INT32_MIN, INT32_MAX)
     ends = [convert(odd) for odd in (1e300, -1e300, math.inf, -math.inf, math.nan)]
@@ -119,7 +117,6 @@ def test_doubles_become_integers(
     ],
 )
 def test_tolerance_borders(down: str, up: str, ratio: float, covered: bool) -> None:
-    """Both borders are inside, computed as 1.0 - down and 1.0 + up in doubles."""
     tolerance = Tolerance(
         tolerance_value(parse_quantity(down)), tolerance_value(parse_quantity(up))
     )
@@ -220,7 +217,6 @@ def test_format_round_trip(milli: int, binary: bool) -> None:
 def test_fine_quantities_are_written_as_they_were_read(
     text: str, milli: float, units: float, shown: str
 ) -> None:
-    """In units the double is the one that the text stands for."""
     assert quantities.parse_fine(text) == milli
     assert numbers.in_units(milli) == units
     assert quantities.format_fine(milli) == shown

@@ -45,7 +45,6 @@ def given(annotations: dict[str, str]) -> list[tuple[str, str]]:
 def test_annotations_win_over_the_configuration(
     annotations: dict[str, str], pause: Pause | None
 ) -> None:
-    """As long as they are in force: an end that has come ends all of them."""
     assert pause_in_force(CONFIGURED, given(annotations), EVENING) == (pause, ())
 
 
@@ -144,7 +143,6 @@ def test_the_conditions_of_a_pause_begin_and_end_with_it() -> None:
 
 
 def test_a_pause_is_not_a_saturation() -> None:
-    """Nor is it a pause that an unknown minimum holds."""
     for pause in ("true", "scale-up"):
         paused = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused=pause)
         paused.sync("0s", queue=900)

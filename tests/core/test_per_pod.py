@@ -117,7 +117,6 @@ def test_unready_pods_are_left_out_on_target() -> None:
 
 
 def test_samples_of_unlisted_pods_do_not_count_for_utilization() -> None:
-    """Without a request they enter neither sum; yet they multiply after rebalancing."""
     plain = proposed(cpu(utilization(100)), samples(2000, 9000), pods(1), 1)
     assert (plain.proposal, plain.current.average_value) == (2, 2000)
     of = (pod("p0"), pod("missing"))
@@ -197,7 +196,6 @@ def test_an_average_per_pod_is_the_truncated_mean_over_the_target(
 
 
 def test_an_average_value_goes_before_a_utilization() -> None:
-    """Where a target has both fields the controller uses averageValue, whatever the type."""
     metric = ResourceMetric("cpu", replace(utilization(50), average_value=100))
     result = proposed(metric, samples(200), pods(1), 1)
     assert result.current == MetricValueStatus(average_value=200)
@@ -335,7 +333,6 @@ OF_CONTAINERS: dict[str, tuple[PodRequests, str | None, int | str]] = {
 def test_a_pod_requests_the_sum_of_its_containers(
     requests: PodRequests, of: str | None, expected: int | str
 ) -> None:
-    """Of containers and restartable init containers, or what the pod requests as a whole."""
     found = request_of(requests, "cpu", of)
     if isinstance(expected, int):
         assert found == expected
@@ -363,7 +360,6 @@ def test_a_pod_requests_the_sum_of_its_containers(
 def test_another_pod_level_request_switches_to_the_aggregate(
     other: dict[str, str], containers: tuple[object, ...], init: tuple[object, ...], milli: int
 ) -> None:
-    """With a pod-level request of another supported resource the scheduler's aggregate counts."""
     requests = PodRequests(containers, init, pod_level(**other))  # type: ignore[arg-type]  # columns of a table
     assert request_of(requests, "cpu", None) == milli
 

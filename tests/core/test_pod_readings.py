@@ -57,7 +57,6 @@ def test_each_pod_has_its_sample() -> None:
 
 
 def test_other_workloads_pods_are_left_out() -> None:
-    """Neither an unlisted pod nor one of the same name in another namespace counts."""
     result = samples(RPS, of_pod(1), STRANGER, of_pod(3, "p1", namespace="other"))
     assert (set(result.samples), result.dropped) == ({"p0"}, {})
     assert samples(RPS, of_pod(1)).dropped == {}, "a pod without a series is just absent"
@@ -151,7 +150,6 @@ def test_a_resource_sums_the_containers() -> None:
 
 @pytest.mark.parametrize("restartable", [True, False])
 def test_a_sidecar_counts_as_it_counts_in_the_requests(*, restartable: bool) -> None:
-    """Without a series of its own a sidecar leaves the pod missing; an init container does not."""
     init = (container("proxy", restartable=restartable, cpu="1"),)
     with_init = pod("p0", requests=PodRequests((container("app", cpu="1"),), init))
     result = read(CPU, QUERY, QueryResult((HALF,)), "shop", (with_init,), BASE)

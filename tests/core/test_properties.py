@@ -100,7 +100,6 @@ def test_bounds_always_hold(data: st.DataObject) -> None:
 def test_neither_failures_nor_incomplete_readings_scale_down(
     data: st.DataObject, eager: bool, complete: bool
 ) -> None:
-    """Whatever else metrics say, whatever is remembered, and where nothing else holds."""
     taint = strategies.no_gaps | strategies.some_gaps if complete else strategies.some_gaps
     arguments = unheld(data, taint) if eager else drawn(data, taint)
     decision, _ = decide(*arguments, BASE)
@@ -146,7 +145,6 @@ def test_decide_is_pure(data: st.DataObject) -> None:
 @modest
 @given(st.data())
 def test_more_external_load_never_gives_fewer_replicas(data: st.DataObject) -> None:
-    """With all pods ready and nothing remembered."""
     spec = data.draw(strategies.specs(strategies.external_metrics))
     metric = instance(ExternalMetric, spec.metrics[0])
     target = metric.target.value or metric.target.average_value or 1
@@ -176,10 +174,6 @@ def test_more_external_load_never_gives_fewer_replicas(data: st.DataObject) -> N
 def test_a_stabilized_count_changes_exactly_at_until(
     current: int, desired: int, entries: Recommendations, rules: Behavior, flags: Flags
 ) -> None:
-    """Just before `until` the result is the same, and at it another; without one it is desired.
-
-    With behavior it is between the current and the desired count.
-    """
     window = flags.downscale_stabilization
 
     def with_behavior(at: float) -> tuple[int, float | None]:
@@ -214,7 +208,6 @@ def test_a_stabilized_count_changes_exactly_at_until(
 def test_a_rate_limit_permits_more_exactly_from_until_on(
     current: int, wanted: int, rules: Behavior, ups: Events, downs: Events, part: float
 ) -> None:
-    """Not sooner: on the way there a limit may only become tighter."""
     changes = History(scale_ups=ups, scale_downs=downs)
 
     def gone(at: float) -> int:
@@ -279,7 +272,6 @@ def decided(data: st.DataObject, *, paused: bool = True) -> tuple[Decision, Exte
 @modest
 @given(st.data())
 def test_no_count_is_outside_of_the_bounds_in_force(data: st.DataObject) -> None:
-    """But the idle one, a count that is only kept, and a step toward a gradual bound."""
     decision, extensions = decided(data, paused=False)
     current, desired = decision.current, decision.desired
     asleep = extensions.idle is not None and desired == extensions.idle.replicas
@@ -298,7 +290,6 @@ def test_no_count_is_outside_of_the_bounds_in_force(data: st.DataObject) -> None
 @modest
 @given(st.data())
 def test_missing_data_lowers_nothing(data: st.DataObject) -> None:
-    """Whatever is lost of metrics that tell of work, or of a minimum that is not known."""
     of, observation, history, extensions = drawn_extended(data, paused=False)
     shared = (ExternalMetric, ObjectMetric)
     queues = [index for index, metric in enumerate(of.metrics) if isinstance(metric, shared)]
@@ -326,7 +317,6 @@ def test_missing_data_lowers_nothing(data: st.DataObject) -> None:
 @modest
 @given(st.data())
 def test_nothing_goes_idle_while_a_metric_is_active_or_unknown(data: st.DataObject) -> None:
-    """Nor while its minimum is raised or unknown."""
     decision, extensions = decided(data)
     if decision.zone is Zone.IDLE and decision.rescale:
         assert decision.desired == known(extensions.idle).replicas
@@ -340,7 +330,6 @@ def test_nothing_goes_idle_while_a_metric_is_active_or_unknown(data: st.DataObje
 @modest
 @given(st.data())
 def test_a_paused_target_moves_only_to_its_pauses_count(data: st.DataObject) -> None:
-    """And one that is paused in a direction never in that one."""
     decision, extensions = decided(data)
     pause, current = extensions.pause, decision.current
     if pause is None or current is None or not decision.rescale:

@@ -26,7 +26,6 @@ class Note:
 
 
 def test_fields_have_their_values_and_defaults() -> None:
-    """By position and by name; a default that is made is made anew for each."""
     note = Note("a", why="b")
     assert (note.text, note.at, note.labels, note.why) == ("a", 0.0, {}, "b")
     assert note.labels is not Note("a").labels
@@ -103,7 +102,6 @@ def test_a_failure_is_not_cached() -> None:
 
 @pytest.mark.parametrize("term", ["a", "app=web", "tier in (a)", "!x"])
 def test_a_selector_takes_no_more_memory_than_the_cache_counts(term: str) -> None:
-    """Whoever may write the status of a custom resource chooses the terms."""
     text = ",".join([term] * 2000)
     tracemalloc.start()
     try:

@@ -49,7 +49,6 @@ PARTIAL = ("store eu-1 timed out",)
 
 @pytest.mark.parametrize("metric", [QUEUE, INGRESS, per_pod("1"), cpu(utilization(50))])
 def test_an_answer_that_fails_is_empty_or_incomplete(metric: MetricSpec) -> None:
-    """Whatever the type of the metric: an empty one is not zero, nor whole beside a warning."""
     failed = read(metric, Query("q"), QueryFailure("parse error"), "shop", pods(1), BASE)
     assert failed == Gap(GapKind.ERROR, "parse error")
     assert gap(metric).kind is GapKind.EMPTY
@@ -83,7 +82,6 @@ def test_a_wrong_selector_and_an_empty_answer_have_different_messages() -> None:
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 def test_external_skips_nan_and_infinity_as_a_gap(odd: float) -> None:
-    """With good values it is a gap of the whole; alone it is the reading's gap."""
     mixed = instance(Values, reading(QUEUE, series(5, queue="a"), series(odd, queue="b")))
     assert mixed.values == (5_000,)
     (lapse,) = mixed.gaps
@@ -184,7 +182,6 @@ def test_an_object_of_kind_namespace_is_the_targets_own() -> None:
 
 
 def test_label_names_come_from_the_query() -> None:
-    """Where scraping renamed the namespace label, both object rules follow."""
     found = (
         series(1, ingress="front", exported_namespace="other", namespace="shop"),
         series(2, ingress="front", exported_namespace="shop", namespace="monitoring"),
@@ -293,7 +290,6 @@ def test_nan_of_a_pod_is_zero_where_the_query_says_so() -> None:
     ],
 )
 def test_a_partial_reading_is_whole_if_the_query_says_so(metric: MetricSpec, only: Series) -> None:
-    """Without gaps it may scale down (2.1); without the word it may not."""
     for query, gaps in ((USE_PARTIAL, 0), (PLAIN, 1)):
         found = reading(metric, only, query=query, warnings=PARTIAL)
         assert isinstance(found, Values | PodSamples)
@@ -326,7 +322,6 @@ def test_a_bound_is_one_value(
 
 
 def test_a_reading_has_the_number_of_zeros_that_were_not_measured() -> None:
-    """That there was no series, and how many values were NaN: a stale NaN is no value."""
     for metric, query, found, nans in (
         (QUEUE, EMPTY_IS_ZERO, (), 0),
         (QUEUE, NAN_IS_ZERO, (NAN, NAN, series(5), STALE_NAN), 2),

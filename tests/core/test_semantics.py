@@ -42,7 +42,6 @@ def test_every_rule_has_one_number() -> None:
 
 
 def test_every_citation_names_a_rule() -> None:
-    """In docstrings and comments of code and tests, on the page itself, and on that for users."""
     wrong = {
         f"{path.relative_to(ROOT)}: {number}"
         for folder in ("autoscaler", "tests")
@@ -68,7 +67,6 @@ def test_every_rule_names_its_tests() -> None:
 
 
 def test_every_behaviour_of_keda_names_a_test() -> None:
-    """Of each row of the tables whose last column is for tests."""
     tables = re.findall(r"^\| KEDA [^\n]*\| test \|\n\|[-|]+\n((?:\|.*\n)+)", KEDA, re.MULTILINE)
     rows = [row for table in tables for row in table.splitlines()]
     assert len(rows) > 25

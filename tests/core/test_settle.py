@@ -39,7 +39,6 @@ def rescaling(
     ("current", "queue", "up", "down"), [(2, 50, 3, 0), (2, 30, 1, 0), (2, 10, 0, 1), (5, 20, 0, 3)]
 )
 def test_an_accepted_write_is_an_event(current: int, queue: int, up: int, down: int) -> None:
-    """By as many replicas as changed, at the instant of the decision; none without behavior."""
     _, after = settle(WITH, *rescaling(WITH, current, queue))
     assert after.scale_ups == ((ScaleEvent(up, BASE),) if up else ())
     assert after.scale_downs == ((ScaleEvent(down, BASE),) if down else ())
@@ -63,7 +62,6 @@ def test_an_accepted_write_has_an_event_and_a_condition() -> None:
 
 
 def test_zero_by_our_own_write_is_remembered() -> None:
-    """And forgotten once it is left, by a write of ours or by others."""
     _, after = settle(WITHOUT, *rescaling(WITHOUT, 1, 0))
     assert after.zeroed_by_us
     _, after = settle(WITHOUT, *rescaling(WITHOUT, 0, 30))
@@ -101,7 +99,6 @@ NO_ANSWER = WriteFailure("no answer", unknown=True)
 
 
 def test_a_write_is_pending_until_its_outcome_is_known() -> None:
-    """With both counts, the instant and the version: a refusal is certain, a time-out is not."""
     seen = Observation(Scale(2, 2, "app=web", "7"), pods(2), (values(40),))
     decision, history = decide(SPEC, Flags(), seen, History(), BASE)
     history = intend(decision, history)
@@ -135,11 +132,6 @@ CRASHES = {
 
 @pytest.mark.parametrize(("scale", "expected"), CRASHES.values(), ids=CRASHES)
 def test_a_read_settles_a_pending_write(scale: Scale, expected: tuple[object, ...]) -> None:
-    """Whether it is still pending, its event, and since when what was written is not known.
-
-    A landed write may be as recent as the sync that finds it.  Under another version the old count
-    can land no more.  A third count permits nothing for a period.
-    """
     history = History((), desired_replicas=2, pending=PENDING, contention=Contention(2))
     seen = Observation(scale, pods(scale.spec_replicas), (values(scale.spec_replicas * 10),))
     decision, history = decide(SPEC, Flags(), seen, history, BASE + 1)
@@ -152,7 +144,6 @@ def test_a_read_settles_a_pending_write(scale: Scale, expected: tuple[object, ..
 
 
 def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
-    """So that a raised minReplicas brings the target back."""
     down = History(recommendations=(), pending=replace(PENDING, before=2, after=0))
     _, history = decide(SPEC, Flags(), Observation(ZERO, (), (values(0),)), down, BASE)
     assert history.zeroed_by_us
@@ -186,7 +177,6 @@ def test_every_count_that_may_land_is_kept(outcome: WriteFailure, kept: PendingW
 
 
 def test_a_count_is_kept_once_however_often_it_is_tried() -> None:
-    """With the instant of the first try, and as an earlier version kept it."""
     assert tried_twice(4, 4, NO_ANSWER).pending == PENDING
     kept = dumps(History(pending=PENDING))
     assert "others" not in kept

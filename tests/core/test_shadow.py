@@ -68,7 +68,6 @@ def test_a_target_in_shadow_decides_as_if_live(
 
 
 def test_a_target_in_shadow_writes_and_contests_nothing() -> None:
-    """However often the other one undoes what would be decided, it is no reversal."""
     line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).controlled_by(HPA)
     for number in range(8):
         line.by_hand(3 + number % 2, "kube-controller-manager").sync(f"{15 * number}s", queue=200)
@@ -81,7 +80,6 @@ def test_a_target_in_shadow_writes_and_contests_nothing() -> None:
 
 
 def test_beside_another_autoscaler_it_is_in_shadow_until_that_is_gone() -> None:
-    """Not even a bound is enforced; the decision says who controls it, and what would be done."""
     line = Timeline(spec(QUEUE, maximum=3), replicas=5).controlled_by(HPA)
     line.sync("0s", queue=90).want(5, outcome="ok", reason=ABOVE_MAX).events()
     about = classify(line.decision)
@@ -133,7 +131,6 @@ TAKEN = "ControlledByOther"
 
 
 def test_a_live_target_that_another_autoscaler_takes_has_one_event() -> None:
-    """Also over a restart; it stays taken until the other one is gone, whichever that is."""
     line = Timeline(spec(QUEUE), replicas=8).sync("0s", queue=80).controlled_by(HPA)
     line.sync("15s", queue=80).events(TAKEN)
     assert HPA in line.decision.events[0].message
@@ -151,7 +148,6 @@ def test_a_target_taken_during_an_absence_has_an_event() -> None:
 
 
 def test_a_target_that_was_controlled_before_has_no_event() -> None:
-    """From the first sync on, or in shadow by its mode until now: so are those of a migration."""
     line = Timeline(spec(QUEUE), replicas=8).controlled_by(HPA)
     line.sync("0s", queue=80).events().sync("15s", queue=80).events()
     assert not line.decision.taken
@@ -224,7 +220,6 @@ def handed_over(of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int)
 def test_nothing_goes_down_for_a_window_after_a_hand_over(
     of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int, loads_: list[int]
 ) -> None:
-    """Whatever the shadow has learnt, whatever comes: the count that is taken over is the least."""
     line = handed_over(of, counts, beside)
     begin = len(counts) + beside
     for number, load in enumerate(loads_, begin):
@@ -278,7 +273,6 @@ def test_the_policies_count_what_the_other_one_scaled_last() -> None:
 def test_a_change_by_hand_beside_an_hpa_is_no_scale_event(
     extensions: Extensions, count: int, load: int, manager: str, *, is_event: bool
 ) -> None:
-    """Whichever way it goes: once the HPA is gone, no policy permits more for it."""
     of = spec(QUEUE, maximum=50, behavior=both_ways(pods_policy(3, 30)))
     line = Timeline(of, replicas=8, extensions=extensions).controlled_by(HPA).sync("0s", queue=80)
     line.by_hand(count, manager).sync("15s", queue=load)

@@ -151,7 +151,6 @@ def test_a_skipped_write_changes_nothing(entry: SyncResult, earlier: PendingWrit
 
 
 def test_a_write_is_pending_before_it_is_sent() -> None:
-    """With the count that it replaces and the version that guards it; the step goes on without."""
     step = going_down()
     assert step.intended().pending == PendingWrite(10, 2, step.inputs.stamp, "")
     assert step.history.pending is None
@@ -243,7 +242,6 @@ def test_jitter_changes_no_count(
 def test_what_is_one_period_old_has_left_the_period(
     data: st.DataObject, period: float, loads: list[int]
 ) -> None:
-    """As in the HPA, whose reconciles lie a little more than a period apart: the same counts."""
     of = data.draw(specs(period))
     ours, theirs = Loop(of, period, BASE), Loop(of, period, BASE)
     theirs.period = period + 0.003
@@ -255,10 +253,6 @@ def test_what_is_one_period_old_has_left_the_period(
 def test_a_late_sync_lets_no_more_through(
     data: st.DataObject, period: float, parts: list[float]
 ) -> None:
-    """However late each sync is, in real time a policy permits what it says, to a tenth of a sync.
-
-    A quarter of a second where that is longer.
-    """
     pods, seconds = data.draw(st.integers(1, 9)), data.draw(multiples(period, 60))
     up = rules(pods_policy(pods, seconds), window=0)
     of = spec(external(average("1")), maximum=10_000, behavior=behavior(up))

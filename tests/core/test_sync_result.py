@@ -79,7 +79,6 @@ def stored(entry: SyncResult) -> SyncResult:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_an_entry_is_read_back_as_it_was_and_decided_again_the_same(data: st.DataObject) -> None:
-    """With every extension, hold and outcome of the write, and any odd reading."""
     entry = synced(data)
     back = stored(entry)
     assert back.rules == entry.rules
@@ -186,7 +185,6 @@ class Life:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_restart_at_every_step_changes_nothing(data: st.DataObject) -> None:
-    """With every extension, any readings, pauses and counts set by hand: every record is equal."""
     of, extensions = data.draw(strategies.specs()), data.draw(strategies.extensions)
     whole, restarted = (Life(of, extensions, restarts=item) for item in (False, True))
     now, replicas = BASE, data.draw(st.integers(0, 12))

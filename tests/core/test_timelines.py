@@ -78,7 +78,6 @@ def test_a_long_absence_lets_nothing_go_down_before_one_window() -> None:
 
 
 def test_a_saturation_has_the_missing_replicas_and_the_start() -> None:
-    """At the maximum, or by a policy that permits too little; a fulfilled wish ends it."""
     target = Timeline(spec(QUEUE, maximum=5, behavior=FREE), replicas=5)
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
     limited = Timeline(spec(QUEUE, maximum=50, behavior=slow), replicas=5)
@@ -101,7 +100,6 @@ def test_a_saturation_has_the_missing_replicas_and_the_start() -> None:
 
 @pytest.mark.parametrize("rule", [None, behavior(down=rules(percent_policy(100), window=60))])
 def test_to_zero_and_back(rule: object) -> None:
-    """With minReplicas 0 an empty queue needs no replica, and its first message one."""
     flags = Flags(downscale_stabilization=60.0)
     of = spec(QUEUE, minimum=0, behavior=rule)  # type: ignore[arg-type]  # None or a behavior
     line = Timeline(of, replicas=1, flags=flags)
@@ -137,7 +135,6 @@ def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
 
 
 def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
-    """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
     line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1).sync("0s", queue=0).want(0)
     line.change(spec(QUEUE, minimum=1)).lose_state().sync("15s", queue=0)
     line.want(1, reason=BELOW_MIN)

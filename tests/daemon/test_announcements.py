@@ -60,7 +60,6 @@ def test_a_fault_is_a_warning_and_its_end_is_not(announced: Announced, lines: Li
 def test_a_missing_right_is_a_warning_once_until_it_is_given(
     announced: Announced, lines: Lines
 ) -> None:
-    """Not again at each reload; others that are missing later are logged too."""
     for missing in (["no update"], ["no update", "no Events"], [], ["no update"]):
         announced.announcements.rights_lacked(missing)
     assert [line["message"] for line in lines] == ["no update", "no Events", "no update"]

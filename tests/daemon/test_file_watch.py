@@ -99,7 +99,6 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_a_change_is_noticed_once_at_the_second_look(
     main: Path, change: Callable[[Path], object]
 ) -> None:
-    """Not again after it was loaded or refused."""
     watch = armed(main)
     change(main)
     assert [watch.changed() for _ in range(4)] == [False, True, False, False]
@@ -227,7 +226,6 @@ def step(kind: str, path: Path, text: str) -> None:
 def test_files_that_stop_changing_were_loaded_and_none_without_a_change(
     steps: list[tuple[str, str, str]],
 ) -> None:
-    """In whatever order they are written, replaced, removed, linked and looked at."""
     with tempfile.TemporaryDirectory() as name:
         main = Path(name) / "autoscaler.yaml"
         (main.parent / "targets.d").mkdir()

@@ -20,7 +20,6 @@ def history(replicas: int) -> History:
 
 
 def test_histories_get_the_name_of_the_cluster() -> None:
-    """With the time since their last decision; what the cluster's own target knows comes first."""
     other = "us/shop/Deployment/web"
     known = {OLD: history(1), other: history(2), "shop/Deployment/api": history(3)}
     before = Resumption(Stamp(1.0, 1.0, ""), known, undecided={OLD: 5.0})

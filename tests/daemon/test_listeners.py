@@ -104,7 +104,6 @@ def test_without_listen_only_the_pages_are_served(tmp_path: Path) -> None:
 
 
 def test_with_tls_at_one_address_probes_need_tls_too(tmp_path: Path) -> None:
-    """And no credentials, which the metrics need."""
     with listening(tmp_path, f"listen: 127.0.0.1:0\nweb: {{{TLS}, {AUTH}}}") as daemon:
         (url,) = daemon.urls()
         assert [daemon.get(path, url).status for path in ("/livez", "/metrics")] == [200, 401]

@@ -175,7 +175,6 @@ ODD = [
 def test_an_answer_that_is_no_daemons_ends_a_plan_only_with_url(
     config: Config, tmp_path: Path, step: Step, cause: str
 ) -> None:
-    """Without --url it is a reason in the line, and the state directory is used."""
     save(tmp_path, {KEYS[0]: nth(2)})
     with answering(step) as url:
         with pytest.raises(PageError) as raised:

@@ -106,7 +106,6 @@ METRIC = {
     ],
 )
 def test_each_sync_is_one_line(synced: Memory, level: str, fields: dict[str, Any]) -> None:
-    """At info there is none of a sync that changes nothing, nor of what the leader will write."""
     (line,) = lines_of(synced, LogLevel.DEBUG)
     assert (line["event"], line["level"]) == ("sync", level)
     assert {name: line.get(name) for name in fields} == fields
@@ -250,7 +249,6 @@ def test_a_reporter_of_a_cluster_gets_only_its_results() -> None:
 
 
 def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
-    """Not each sync of it, not the first quarter of an hour, and not where nothing was decided."""
     synced = world(scale=Scale(3, 3, "app=a"))
     lines_of(synced)
     (calm,) = synced.results

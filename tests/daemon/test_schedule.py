@@ -317,7 +317,6 @@ def test_the_second_turn_of_a_slot_is_on_the_grid(age: float, period: int, part:
 
 
 def test_the_grid_moves_with_a_clock_that_is_set() -> None:
-    """By the very seconds by which the histories move, so that ages stay whole periods."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     cadence = Cadence(start, start, 15.0, 4.0)
     before = cadence.get_next_fire_time(start, start)

@@ -215,7 +215,6 @@ def test_a_cluster_without_a_connection_does_not_affect_another(
 
 
 def test_a_new_leader_of_a_cluster_syncs_only_its_targets(tmp_path: Path) -> None:
-    """Both are due at the same instants, and were synced; the other one waits for its turn."""
     other = tmp_path / "other"
     other.write_text(credentials.kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "a"}))
     files = {"eu": str(tmp_path / "kubeconfig"), "us": str(other)}

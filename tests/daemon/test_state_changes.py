@@ -90,7 +90,6 @@ def test_a_beginning_and_an_end_are_noted_once_with_the_state_before(
     ("state", "pace"), [(State.FAILING, FAILURES), (State.PAUSED, QUIET), (State.LIMITED, QUIET)]
 )
 def test_a_state_that_comes_and_goes_is_logged_a_few_times(state: State, pace: Pace) -> None:
-    """So many at once, then one each so often; the last says until when there is no other."""
     states = StateChanges()
     changes = [
         states.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync) for sync in range(200)
@@ -112,7 +111,6 @@ def test_a_long_lasting_state_is_logged_each_time(state: State) -> None:
 
 
 def test_lasting_failures_are_summed_up_each_minute() -> None:
-    """By cause, the most frequent first, ten of them; the rest together."""
     states = StateChanges()
     for number in range(30):
         cause = REFUSED if number < 9 else f"cause {number}"
@@ -130,7 +128,6 @@ def test_lasting_failures_are_summed_up_each_minute() -> None:
 
 
 def test_a_summary_has_the_start_of_the_cause_that_it_names() -> None:
-    """Not that of another failure before it, also after a reload and a step of the clock."""
     states = StateChanges()
     states.note("a", State.FAILING, REFUSED, T0)
     states.note("a", State.FAILING, "a 502", T0 + 300)
@@ -198,7 +195,6 @@ def test_an_outage_of_an_hour_has_a_beginning_and_an_end(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("alternates", [True, False], ids=["alternating", "own-causes"])
 def test_failures_do_not_fill_the_log(monkeypatch: pytest.MonkeyPatch, *, alternates: bool) -> None:
-    """Neither if all targets fail every other sync, nor if each has a cause of its own."""
     fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
     of_target = {
         target.key: replace(bad, write=WriteFailure(f"{target.key} was refused"))

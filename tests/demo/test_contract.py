@@ -96,7 +96,6 @@ def test_an_unknown_token_is_unauthorized(cluster: ClusterUnderTest) -> None:
 
 @pytest.mark.usefixtures("web")
 def test_annotations_are_set_and_removed(api: Api, namespace: str) -> None:
-    """By a merge patch, and read by a list of that name alone."""
     scales = Scales(api)
     for value, kept in (("true", (("autoscaler/paused", "true"),)), (None, ())):
         assert scales.annotate(namespace, WEB, {"autoscaler/paused": value}, soon()) is None

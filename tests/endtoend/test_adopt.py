@@ -265,7 +265,6 @@ def journey(bed: Bed) -> Iterator[Journey]:
 
 
 def test_no_count_moves_over_an_adoption_and_back(journey: Journey) -> None:
-    """Over and back: steady, held by a window, at a bound, asleep, and KEDA's."""
     assert journey.counts == {name: [count] for name, count in REPLICAS.items()}
     over, back = journey.states
     own = {"held": "stabilizing", "most": "atMaximum", "disabled": "limited", "asleep": "idle"}
@@ -274,7 +273,6 @@ def test_no_count_moves_over_an_adoption_and_back(journey: Journey) -> None:
 
 
 def test_the_other_autoscalers_are_taken_away_and_come_back(journey: Journey) -> None:
-    """As they were, to the last field of their specs; of KEDA's own nothing is left."""
     before, between, after = journey.autoscalers
     by_hand = {f"hpa-of-{name}" for name in REPLICAS if name not in SCALED_OBJECTS}
     assert before.keys() == by_hand | {"keda-hpa-jobs", "keda-hpa-naps"}
@@ -300,7 +298,6 @@ def test_each_step_is_a_line_in_its_order(journey: Journey) -> None:
 
 
 def test_a_review_shows_the_steps_as_commands(journey: Journey) -> None:
-    """With a warning where Helm would undo one."""
     lines = [line.strip() for line in journey.reviewed.splitlines()]
     commands = [shlex.split(line) for line in lines if line.startswith("kubectl ")]
     delete = ["kubectl", "delete", "hpa", "hpa-of-held", "-n", "adopting"]

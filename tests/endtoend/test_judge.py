@@ -66,7 +66,6 @@ CASES: dict[str, list[tuple[list[Seen], list[Seen], str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_judge_finds_each_fault_and_nothing_else(case: str) -> None:
-    """To within its slack: a load is over when it may no longer have been read."""
     for levels, counts, wrong in CASES[case]:
         faults = "; ".join(Judge(RULES).faults(levels, counts))
         assert wrong in faults if wrong else faults == "", (levels, counts)
@@ -78,7 +77,6 @@ def test_the_judge_finds_each_fault_and_nothing_else(case: str) -> None:
 def test_the_judge_finds_steps_that_exceed_a_policy_together(
     first: Seen, then: int, period: float
 ) -> None:
-    """As of a daemon that forgot the first one; up to the slack before the period is over."""
     rules = Rules(minimum=1, maximum=10, up=(3, 4), down=(2, 5))
     begin = (0.0, 4)
 

@@ -20,7 +20,6 @@ LIFE_SECONDS = 5.0
 
 
 def test_a_daemon_that_is_killed_at_random_moments_never_scales_wrongly(world: World) -> None:
-    """Over all lives of the daemon counts are what one that was never interrupted would allow."""
     rules, moments = Rules(window=18, up=(2, 8), down=(2, 7)), random.Random(7)  # noqa: S311 - a test's
     for name in NAMES:
         world.deploy(name, 4)

@@ -70,7 +70,6 @@ def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
 def test_a_live_target_that_an_hpa_takes_is_one_warning_over_a_restart(
     world: World, document: Document
 ) -> None:
-    """By a line of the log, an Event and the metric of the alert; a restart knows of it."""
     a = world.key("a")
     document["stateDirectory"] = str(world.folder / "state")
     path = f"/api/v1/namespaces/{world.namespace}/events"

@@ -49,8 +49,6 @@ def test_a_plan_names_the_same_hold_as_the_daemon_beside_it(
 
 
 def test_missing_rights_are_reported_before_one_is_needed(world: World, document: Document) -> None:
-    """By a plan, and by a daemon that has nothing to write, with the manifest that grants them."""
-
     def reading(rules: list[Rule]) -> list[Rule]:
         return [rule for rule in one_by_one(rules) if rule["verbs"] != ["update"]]
 

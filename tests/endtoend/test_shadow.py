@@ -9,7 +9,6 @@ from tests.worlds.world import DEMAND, World
 def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
     world: World, document: Document
 ) -> None:
-    """By `run --shadow`, though the file says nothing of it; it follows the other's count."""
     a = world.key("a")
     others.create(world.api, world.namespace, others.autoscaler("keda-hpa-a", of="a"))
     election = {"enabled": True, "namespace": world.namespace}
@@ -41,7 +40,6 @@ def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
 def test_a_target_in_shadow_becomes_live_without_the_mode_and_the_hpa(
     world: World, document: Document
 ) -> None:
-    """Whichever comes first; the other target is live all the time, and nothing is warned of."""
     a, b = map(world.key, "ab")
     others.create(world.api, world.namespace, others.autoscaler("web", of="a"))
     document["targets"] = [world.target("a", mode="shadow"), world.target("b")]

@@ -350,6 +350,5 @@ def test_without_ignore_surge_the_pods_of_a_surge_multiply_the_count(record: Rec
 
 
 def test_with_ignore_surge_the_count_follows_only_the_load(record: Record) -> None:
-    """Though both rollouts are at their surge."""
     assert record.at_surges(Case(Metric.VALUE, Side.SAFE)) == [10, 20]
     assert record.counts[Case(Metric.VALUE, Side.SAFE).name] == [REPLICAS, 10, 20]

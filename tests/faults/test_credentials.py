@@ -149,7 +149,6 @@ def test_no_sync_fails_while_credentials_rotate(
 def test_no_request_fails_while_a_service_account_token_rotates(
     workloads: Workloads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a cluster the token file is read again after each rotation."""
     name = "in-cluster"
     workloads.deploy(name, LOW)
     ref = ScaleTargetRef("apps/v1", "Deployment", name)

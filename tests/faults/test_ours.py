@@ -57,7 +57,6 @@ class TwoByTwo:
 
 
 def test_of_two_daemons_one_writes_each_count(workloads: Workloads) -> None:
-    """Both want the same, one writes, the other one sees that it was done; nothing swings."""
     name, plane, meeting = "twins", workloads.plane, TwoByTwo()
     workloads.begin(name, LOW, LOW)
     config = workloads.configuration(name, syncPeriod="4s")
@@ -193,7 +192,6 @@ def test_a_daemon_scales_once_servers_missing_at_its_start_are_there(workloads: 
 
 
 def test_nothing_is_written_before_other_autoscalers_can_be_listed(workloads: Workloads) -> None:
-    """As an API server does until it has its roles: no target that an HPA controls is written."""
     names = lone, *controlled = ["lone", *(f"others-{number}" for number in range(4))]
     for name in controlled:
         others.create(workloads.api, workloads.namespace, others.autoscaler(name, of=name))

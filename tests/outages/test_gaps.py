@@ -307,5 +307,4 @@ def test_a_rising_load_is_followed_at_once(record: Record, namespace: str, case:
 
 
 def test_a_falling_load_takes_every_target_down_in_the_end(record: Record) -> None:
-    """Once the ranges are filled again, a load that sinks takes every target down."""
     assert list(record.stuck) == []

@@ -51,7 +51,6 @@ def usage(pod: str, **scraped: str) -> str:
 
 
 def test_pods_of_a_target_that_was_down_have_no_sample(tmp_path: Path) -> None:
-    """From the first scrape that fails to the end of the range; others are not touched."""
     check(
         tmp_path,
         {

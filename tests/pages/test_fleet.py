@@ -50,7 +50,6 @@ def test_rows_search_and_filters_work_without_scripts(story: Served, open_tab: O
 def test_the_fleet_is_not_refreshed_while_text_is_selected(
     story: Served, open_tab: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the selection the page is refreshed again.  A click is not lost."""
     page = open_tab(story).open("/")
     shown, since = page.locator("#shown").inner_text(), page.locator("td.since").first.inner_text()
     page.locator("td.state .sentence").first.select_text()
@@ -76,6 +75,5 @@ def test_the_fleet_is_not_refreshed_while_text_is_selected(
 
 
 def test_axe_finds_nothing_on_a_page_of_many(many: Served, open_tab: Open) -> None:
-    """With the links to the pages before and after; a hundred rows take it seconds each time."""
     tab = open_tab(many, color_scheme="light", bypass_csp=True)
     assert findings(tab.open("/?q=team-07&page=2")) == []

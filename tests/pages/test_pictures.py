@@ -48,7 +48,6 @@ def test_a_page_follows_the_systems_theme(
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_report_follows_the_systems_theme(browser: Browser, tmp_path: Path, theme: str) -> None:
-    """From a file, as it is sent to somebody."""
     file = tmp_path / "report.html"
     file.write_text(report_of({"simulated": answer_of(replayed(6))}, "Replay of autoscaler.yaml"))
     with tab(browser, f"file://{file}", color_scheme=theme, viewport=WINDOW) as shown:

@@ -33,7 +33,6 @@ def test_the_theme_is_the_systems_until_another_is_chosen(story: Served, open_ta
 
 
 def test_the_first_tab_skips_to_the_content(story: Served, open_tab: Open) -> None:
-    """Then come the links of the page in the order in which they stand."""
     page = open_tab(story, viewport=DESKTOP).open("/")
     page.keyboard.press("Tab")
     expect(page.locator("a[href='#main']")).to_be_focused()

@@ -85,7 +85,6 @@ def updated(page: Page, patch: pytest.MonkeyPatch, now: float, asked: str = "/ch
 
 
 def test_a_target_page_shows_chart_changes_and_configuration(story: Served, open_tab: Open) -> None:
-    """And the present state in words, and the query that is asked."""
     page = opened(open_tab, story)
     expect(page.get_by_role("heading", level=1)).to_have_text("order-worker")
     expect(page.get_by_test_id("verdict")).to_contain_text("stabilizing")
@@ -132,7 +131,6 @@ def test_pointing_explains_and_a_click_keeps_it(story: Served, open_tab: Open) -
 
 
 def test_the_links_of_a_view_keep_it(story: Served, open_tab: Open) -> None:
-    """Of the changes and of the times before and after; all that is chosen is in the address."""
     page = opened(open_tab, story, f"?from={rfc3339(NOW - 7200)}&to={rfc3339(NOW - 3600)}")
     viewed = page.locator("#viewed").inner_text()
     page.locator("#changes tbody th a").first.click()
@@ -147,7 +145,6 @@ def test_the_links_of_a_view_keep_it(story: Served, open_tab: Open) -> None:
 
 
 def test_without_scripts_an_instant_is_explained(story: Served, open_tab: Open) -> None:
-    """By a link of the list of changes, which replaces the chart."""
     page = open_tab(story, java_script_enabled=False).open(f"{PATH}?last=6h")
     by_others = page.locator("#changes tbody tr", has_text="Set by kubectl-scale").first
     by_others.get_by_role("link").click()
@@ -213,7 +210,6 @@ TOP = "one => one.getBoundingClientRect().top"
 
 
 def test_an_explanation_moves_no_other_part_of_the_page(story: Served, open_tab: Open) -> None:
-    """Neither the table, whatever the height of the explanation is; nor do links and drags."""
     page = opened(open_tab, story)
     tops, heights = set(), set()
     for share in (0.55, 0.735, 0.82):
@@ -255,7 +251,6 @@ def test_an_explanation_moves_no_other_part_of_the_page(story: Served, open_tab:
 
 
 def test_escape_goes_back_to_the_present(story: Served, open_tab: Open) -> None:
-    """From an instant of the keys, of a link and of a click: to the time up to now that it was."""
     page = opened(open_tab, story, "?last=15m")
     explained, viewed = page.locator("#explained"), page.locator("#viewed")
     press(page, "ArrowLeft")

@@ -220,7 +220,6 @@ serie: {queue: 1}; EXPECT | .serie | `series`?
 def test_a_mistake_is_reported_at_its_place(
     test: str, path: str, part: str, tmp_path: Path
 ) -> None:
-    """With the value or the key that would be right."""
     text = test.replace("; ", "\n").replace("ONE", "series: {queue: 1}").replace("EXPECT", EXPECT)
     found = mistakes(tmp_path, one_test(text))
     place = "tests[0]" + path.removeprefix("-")

@@ -234,10 +234,6 @@ BESIDE = {
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("event", EVENTS)
 def test_the_count_recovers_from_any_two_events(event: str, beside: str, tmp_path: Path) -> None:
-    """In the end there are the seven that 200 need; on the way nothing but a hand goes below them.
-
-    Of a target that idles at zero the work comes after a quarter of an hour.
-    """
     samples, more = BESIDE[beside]
     is_idle = beside == "zero"
     test = f"""

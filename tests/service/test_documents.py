@@ -21,7 +21,6 @@ FLOORS = ARCHITECTURE.split("```")[1]
 
 
 def test_every_module_that_the_page_names_exists() -> None:
-    """As a module or a package, with a name in it where one is given."""
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     named = set(re.findall(rf"\b(?:{'|'.join(packages)})(?:/[a-z_]+)+", ARCHITECTURE))
     assert len(named) > 40
@@ -34,7 +33,6 @@ def test_every_module_that_the_page_names_exists() -> None:
 
 
 def test_the_floors_are_those_that_imports_are_held_to() -> None:
-    """In their order, each package of a floor on its line, and every package on one."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (layers,) = (
         setting["layers"]
@@ -87,7 +85,6 @@ def test_every_link_leads_to_a_page_and_an_anchor(document: Path) -> None:
 
 
 def test_every_page_is_in_the_index_and_the_navigation() -> None:
-    """In the navigation of the site and on the page that begins it."""
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     listed = set(re.findall(r"[\w/-]+\.md", NAVIGATION))
     linked = set(_LINK.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8")))
@@ -100,7 +97,6 @@ def test_every_page_is_in_the_index_and_the_navigation() -> None:
     "file", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda path: path.name
 )
 def test_documents_named_in_examples_exist(file: Path) -> None:
-    """So do those to the documents in the comments of examples."""
     for name, anchor in re.findall(r"(docs/[\w/-]+\.md)(?:#([\w-]+))?", file.read_text()):
         assert (ROOT / name).exists()
         assert not anchor or anchor in anchors(ROOT / name)
@@ -112,7 +108,6 @@ HEAD = "| attack | "
 
 
 def test_every_test_named_on_the_security_page_exists() -> None:
-    """By its file and its name."""
     named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", SECURITY))
     assert len(named) > 30
     found = {
@@ -149,7 +144,6 @@ def first_cells(heading: str) -> set[str]:
 
 
 def test_the_page_of_states_lists_each_state_and_mark() -> None:
-    """By the names that the API has, and no other."""
     assert first_cells("States") == set(State)
     assert first_cells("Marks") == {mark.word for mark in Mark}
 
@@ -161,7 +155,6 @@ def test_the_page_of_states_names_each_reason_that_the_hpa_does_not_have() -> No
 
 
 def test_the_glossary_has_each_term_once_in_order() -> None:
-    """So that a term is found at a glance."""
     page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
     terms = re.findall(r"^- \*\*([^*]+)\*\*: ", page, re.MULTILINE)
     assert len(terms) >= 40

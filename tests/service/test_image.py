@@ -60,7 +60,6 @@ def test_the_build_gets_only_the_files_that_it_needs() -> None:
 
 
 def test_copied_files_are_made_in_the_stage_they_come_from() -> None:
-    """Else the build fails, which a machine without an image builder would not find out."""
     earlier: dict[str, list[tuple[str, str]]] = {}
     taken = []
     for name, stage in stages().items():
@@ -74,7 +73,6 @@ def test_copied_files_are_made_in_the_stage_they_come_from() -> None:
 
 
 def test_the_state_folder_belongs_to_the_daemon() -> None:
-    """Whoever the image runs as owns the only folder that it writes to."""
     image = stages()[""]
     (copied,) = [
         arguments for name, arguments in image if arguments.endswith(" /var/lib/autoscaler")

@@ -34,7 +34,6 @@ def steps(folder: Path, kubeconfig: str) -> list[str]:
 
 
 def test_every_documented_installation_is_locked() -> None:
-    """By hashes, or without dependencies and with the build tools that are there: as root too."""
     texts = {
         path: path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
     }
@@ -106,7 +105,6 @@ def test_a_documented_installation_runs(
 
 
 def test_the_demo_installs_the_command_that_it_prints(tmp_path: Path) -> None:
-    """From the locked packages alone, the build tools among them; the demo itself runs by it."""
     ran = subprocess.run(
         ["make", "--dry-run", "demo", f"VENV={tmp_path}/venv"],
         cwd=ROOT,

@@ -71,7 +71,6 @@ def test_the_service_manager_is_told_of_each_step_from_start_to_stop(
 
 
 def test_a_daemon_that_cannot_start_is_never_ready(manager: NotifySocket, tmp_path: Path) -> None:
-    """Without a way to a cluster it ends with 1, and has said nothing."""
     document = {
         "prometheus": {"url": "http://127.0.0.1:9"},
         "queries": {"queue": "sum(queue_messages)"},

@@ -41,7 +41,6 @@ def test_the_base_applies_and_its_pods_run(
     kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
     applied: list[Json],
 ) -> None:
-    """Both replicas run where only Pod Security `restricted` is; who asks for more does not."""
     objects = kustomize.render(BASE)
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
     deployment = only(objects, "Deployment")
@@ -60,7 +59,6 @@ def test_the_base_applies_and_its_pods_run(
 def test_the_namespaced_variant_and_the_components_apply(
     admin_api: Api, applied: list[Json], tmp_path: Path
 ) -> None:
-    """Without any object of the whole cluster but its namespace; each component adds one object."""
     monitors = workloads.free_definition("monitoring.coreos.com", "PodMonitor")
     applied.append(workloads.serve(admin_api, monitors))
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": "shop"}})
@@ -97,7 +95,6 @@ def test_shards_are_a_stateful_set(admin_api: Api, applied: list[Json], tmp_path
 
 
 def test_the_network_policy_admits_the_namespace_of_prometheus_only(tmp_path: Path) -> None:
-    """Only on the port of the pages; docs/guides/operations.md shows the patch."""
     shown = re.search(r"(?ms)^```yaml\n(# networkpolicy.*?)^```", OPERATIONS)
     assert shown is not None
     objects = kustomize.overlay(

@@ -65,7 +65,6 @@ def test_without_a_socket_nothing_is_sent(environment: dict[str, str]) -> None:
 
 
 def test_a_missing_service_manager_is_no_error(tmp_path: Path) -> None:
-    """Neither a socket that was never there nor one that went away raises."""
     path = str(tmp_path / "notify")
     with Notifier({"NOTIFY_SOCKET": path}) as notifier:
         notifier.ready("nobody yet")

@@ -246,5 +246,4 @@ def test_with_all_rights_every_job_is_done(runs: dict[Right, Future[str]], right
 
 @pytest.mark.parametrize("right", RIGHTS, ids=lambda right: f"{right.verb} {right.resource}")
 def test_each_verb_is_needed(runs: dict[Right, Future[str]], right: Right) -> None:
-    """Without it a job is refused by the API server, whose words are in what the daemon says."""
     assert str(right) in runs[right].result()

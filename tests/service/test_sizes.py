@@ -51,6 +51,5 @@ def test_a_part_over_its_limit_fails_with_both_numbers(
 def test_a_package_without_a_limit_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So a new package begins with one."""
     assert SCRIPT["main"](project(tmp_path, *WITHIN[1:])) == 1
     assert "autoscaler/core has no limit" in capsys.readouterr().err

@@ -16,7 +16,6 @@ def places_and_patterns(root: Path) -> list[str]:
 
 
 def test_a_planted_sentence_fails_with_its_place_and_a_replacement(tmp_path: Path) -> None:
-    """In prose and in comments of YAML; code and quoted output may contain the pattern."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "config").mkdir()
     page = "It is `is told`.\n\n```\nthat of\n```\n\nIt is told.\n"
@@ -43,5 +42,4 @@ def test_planted_messages_and_names_of_code_fail(tmp_path: Path) -> None:
 
 
 def test_the_documents_and_examples_have_no_pattern() -> None:
-    """As `make check` asks for."""
     assert SCRIPT["findings"](ROOT) == []

@@ -92,7 +92,6 @@ def _configure(systemd: Systemd, document: Mapping[str, object], kubeconfig: str
 def test_the_unit_reloads_restarts_after_a_hang_and_stops_cleanly(
     systemd: Systemd, world: World
 ) -> None:
-    """In its sandbox the daemon scales; a reload is one, a hang ends in a restart, a stop in 0."""
     world.deploy("web")
     world.want(2)
     document = world.document(world.target("web"), listen=None)
@@ -132,7 +131,6 @@ def test_the_unit_reloads_restarts_after_a_hang_and_stops_cleanly(
 
 
 def test_the_unit_waits_for_files_that_come_late_at_boot(systemd: Systemd, tmp_path: Path) -> None:
-    """Neither a kubeconfig nor a token that is missing keeps the service down for good."""
     with ScriptedServer(Answer(404)) as server:
         folder = systemd.etc / "autoscaler"
         (folder / "secrets").mkdir(parents=True)

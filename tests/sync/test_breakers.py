@@ -144,14 +144,12 @@ def _name(target: Target) -> str:
 
 
 def test_a_target_in_shadow_does_not_count() -> None:
-    """Of a server's ten targets nine are in shadow: it has one."""
     live, *others = fleet(10)
     shadows = [replace(target, extensions=Extensions(mode=Mode.SHADOW)) for target in others]
     assert [status.of for status in watched([live, *shadows]).statuses(0.0)] == [1]
 
 
 def test_five_hundred_targets_whose_label_is_renamed_stay_and_the_others_go_up() -> None:
-    """For ten minutes none goes down; scale-ups are written at once; one event has the end."""
     with Fleet(fleet(520)) as run:
         run.sync()
         run.fill(run.targets[:500])
@@ -441,7 +439,6 @@ def test_scale_downs_that_are_certainly_few_do_not_wait() -> None:
 
 
 def test_a_target_that_cannot_be_decided_does_not_count_as_going_down() -> None:
-    """Nor does it keep others from it: it is decided, and stays."""
     near, failing = fleet(20), fleet(20, promql="bad", first=20)
     with Fleet([*near, *failing]) as run:
         run.fill(near[:12])

@@ -27,7 +27,6 @@ from tests.worlds.waiting import wait_until
 
 
 def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> None:
-    """From zero is the most urgent; 2 to 8 before 10 to 20; every way up before any way down."""
     moves = [(10, 5), (10, 20), (8, 1), (0, 1), (2, 8), (4, 0)]
     assert sorted(moves, key=lambda move: write_urgency(*move)) == [
         (0, 1),
@@ -70,7 +69,6 @@ def test_waiting_calls_run_in_order_of_urgency() -> None:
 
 
 def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
-    """At 20 a second, 210 calls are a burst of 200 and half a second for the other 10."""
     begun = clock.monotonic()
     with calling(8, per_second=20.0) as submit:
         assert not wait([submit(0, nothing) for _ in range(210)], timeout=10).not_done
@@ -107,7 +105,6 @@ def test_an_error_of_a_call_belongs_to_its_future() -> None:
 
 
 def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
-    """After the burst the most urgent of the waiting calls has the next turn."""
     order: list[int] = []
     with calling(2, per_second=1.0) as submit:
         futures = [submit(0, nothing) for _ in range(10)]

@@ -71,7 +71,6 @@ def test_workloads_of_equal_names_are_scaled_each_in_its_cluster() -> None:
 
 @pytest.mark.parametrize(("where", "listed"), [("us", False), ("eu", True)])
 def test_equal_selectors_in_two_clusters_share_no_pod(where: str, listed: bool) -> None:
-    """Within one cluster the pods are listed, to see whether one matches both."""
     eu, us = world(), cluster(2)
     for memory in (eu, us):
         memory.scales["shop/api"] = memory.scales["shop/web"]

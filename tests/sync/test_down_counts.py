@@ -41,7 +41,6 @@ def test_a_trip_lasts_for_its_time_and_counts_how_often_it_tripped_again() -> No
 
 
 def test_a_trip_that_is_over_is_remembered_until_all_are_counted() -> None:
-    """So that the next trip is counted as a further one; it holds no longer."""
     state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
     assert reviewed(BREAKER, state, 150, 500, BASE + 600, is_complete=False) is state
     assert (holds(state, BASE + 599.9), holds(state, BASE + 600)) == (True, False)
@@ -50,7 +49,6 @@ def test_a_trip_that_is_over_is_remembered_until_all_are_counted() -> None:
 
 
 def test_a_released_breaker_does_not_trip_for_one_hold() -> None:
-    """Then it watches again.  A closed one cannot be released: a habit would switch it off."""
     free = released(BREAKER, reviewed(BREAKER, CLOSED, 500, 500, BASE), BASE + 60)
     assert free == BreakerState(None, BASE + 660)
     assert reviewed(BREAKER, free, 500, 500, BASE + 659) is free
@@ -76,7 +74,6 @@ TARGETS = {name: Target("shop", OF_QUEUE, (Query(f"q{name}"),)) for name in "abc
 
 @given(st.data())
 def test_the_count_is_that_of_the_last_sync_of_each_target(data: st.DataObject) -> None:
-    """Whatever syncs run side by side, are given up, or see targets come and go."""
     count = ServerCount("", Breaker(), dict(TARGETS))
     down: set[str] = set()
     decided: dict[str, int] = {}

@@ -27,7 +27,6 @@ def raise_defect(*_: object) -> None:
 
 
 def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
-    """Not even targets of its namespace, which wait for its selector."""
     world = queue(90.0, a=2, b=2)
     with world.syncer() as syncer:
         register = syncer.overlaps.register
@@ -54,7 +53,6 @@ class OwnTime(threading.local):
 
 
 def test_slow_queries_do_not_delay_a_quick_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After one slow sync forty slow queries hang; a quick one is answered and acted on at once."""
     own_time = OwnTime()
     monkeypatch.setattr(calls, "clock", own_time)
     release, written = threading.Event(), threading.Event()
@@ -105,7 +103,6 @@ def test_a_clock_that_is_set_frees_no_limit_early() -> None:
 
 
 def test_while_the_clock_is_ahead_of_prometheus_nothing_moves() -> None:
-    """By more than maxAge: every answer is too old, up or down, until the clock is right again."""
     names, loads = ("up", "down"), {"up": 600.0, "down": 0.0}
     world = Memory(scales={f"shop/{name}": Scale(5, 5, f"app={name}") for name in names})
     targets = [external("shop", name, promql=name) for name in names]
@@ -139,7 +136,6 @@ def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
 
 
 def test_a_backlog_of_writes_ends_with_the_sync() -> None:
-    """At 1 a second 30 changes are a burst of 10 and a few more; the rest fails at the deadline."""
     names = [f"t{number}" for number in range(30)]
     world = queue(90.0, **dict.fromkeys(names, 2))
     stop, begun = threading.Event(), clock.monotonic()

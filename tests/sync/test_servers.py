@@ -61,7 +61,6 @@ def test_the_same_promql_at_two_servers_is_two_requests() -> None:
 
 
 def test_a_server_that_does_not_answer_costs_only_its_own_targets() -> None:
-    """Though it holds every thread that it may: the others are written before its time is over."""
     promql = [f"q{number}" for number in range(60)]
     dead = [on("mimir", text, text) for text in promql]
     both = on("mimir", "both", "q0", "queue")

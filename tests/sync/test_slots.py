@@ -93,7 +93,6 @@ WEB = "app=web"
 
 
 def test_a_removed_target_leaves_nothing_behind() -> None:
-    """Nor does its namespace, so that targets that come and go cost nothing."""
     overlaps = Overlaps()
     for number in range(3):
         overlaps.register(f"n{number}/Deployment/web", ("", f"n{number}"), WEB)

@@ -48,7 +48,6 @@ def test_a_target_is_scaled_as_its_queue_demands() -> None:
 
 
 def test_answers_are_freed_with_the_sync() -> None:
-    """Also after a write, and without a garbage collection, which is rare in the daemon."""
     world = Memory(scales={"shop/worker": Scale(1, 1, "app=worker")})
     given: list[weakref.ref[QueryResult]] = []
 
@@ -109,7 +108,6 @@ def test_an_error_of_one_target_leaves_the_others_alone(
 
 
 def test_pods_are_listed_only_if_a_decision_needs_them() -> None:
-    """For a Pods metric; not for an averaged External one, nor for selectors without overlap."""
     world = Memory(
         answers={"queue": answer(30.0), "rps": answer(25.0, namespace="shop", pod="web-1")},
         scales={"shop/worker": Scale(1, 1, "app=worker"), "shop/web": Scale(1, 1, "app=web")},
@@ -126,7 +124,6 @@ def test_pods_are_listed_only_if_a_decision_needs_them() -> None:
 def test_two_targets_that_select_the_same_pods_are_both_held(
     *, shared: bool, cached: bool, unread: bool
 ) -> None:
-    """Both from the first sync that reads their scales, but only if a pod is in both."""
     scales: dict[str, Scale | ReadFailure] = {
         "shop/a": Scale(2, 2, "app=x"),
         "shop/b": Scale(2, 2, "app=x,tier=b"),
@@ -281,7 +278,6 @@ def test_a_sync_is_one_transaction_of_the_store() -> None:
 def test_a_write_that_landed_unseen_outlives_the_tries_after_it(
     second: WriteOutcome | None,
 ) -> None:
-    """Whatever the next try meets, if any, the first one's event counts once its count is seen."""
     target, landed = external("shop", "a"), Scale(3, 2, "app=a", "8")
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
     with world.syncer() as syncer:

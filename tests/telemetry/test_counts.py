@@ -46,7 +46,6 @@ def test_a_failed_reload_keeps_the_time_of_the_last_success() -> None:
 
 
 def test_only_a_candidate_has_series_of_leadership() -> None:
-    """Without an election there is no series; a transition is a change, not a renewal."""
     metrics = Metrics(Health())
     assert series_of(metrics, "autoscaler_leader") == {}
     for leading in (False, False, True, True, False):
@@ -56,7 +55,6 @@ def test_only_a_candidate_has_series_of_leadership() -> None:
 
 
 def test_each_cluster_has_its_own_series_until_it_is_removed() -> None:
-    """Of one that a reload takes away nothing is left, nor comes back by a late answer."""
     metrics = Metrics(Health(), clusters={"eu", "us"})
     instruments = metrics.instruments
     instruments.leads("eu", leading=True)

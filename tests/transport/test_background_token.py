@@ -96,7 +96,6 @@ def test_an_expired_token_is_not_used() -> None:
 
 
 def test_only_the_first_fetch_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And that not for long: a slow endpoint costs no later query a moment, nor the end."""
     monkeypatch.setattr(credentials, "FIRST_SECONDS", 1.0)
     begun = clock.monotonic()
     with token_of("hang") as (endpoint, token):
@@ -158,7 +157,6 @@ def test_pauses_grow_while_fetching_fails(
 def test_an_error_of_a_library_does_not_end_the_fetching(
     first: BaseException | str, kind: str
 ) -> None:
-    """Neither one that ends a thread, nor a wrong type; the text, which may be sent, is hidden."""
     with token_of(first, "hang") as (endpoint, token):
         reported = fault(token, 5)
         assert f"({kind})" in reported

@@ -95,7 +95,6 @@ class _Body(bytearray):
 
 @pytest.mark.usefixtures("no_garbage_collection")
 def test_the_memory_of_failed_work_is_freed_at_once() -> None:
-    """With collections made rare, what was read of a refused answer is freed at once."""
     bodies: list[weakref.ref[_Body]] = []
 
     def refuse() -> None:
@@ -126,7 +125,6 @@ def test_a_shortage_of_threads_takes_no_place(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_request_is_cut_on_the_thread_that_sends_it(*, is_second: bool) -> None:
-    """Before one that began earlier and ends later; the next request on the thread is not cut."""
     deadline = RequestDeadline(1, name="request")
     ours, theirs = socketpair()
     done = threading.Event()

@@ -81,7 +81,6 @@ def test_memory_is_reserved_as_long_as_the_result_lives() -> None:
 
 @pytest.mark.usefixtures("no_garbage_collection")
 def test_a_refused_answer_reserves_no_memory() -> None:
-    """Nor does it refer to itself, which only a garbage collection would end."""
     most = MIB
     memory = AnswerMemory(most, parsed=1, at_once=1)
     body = HTTPResponse(io.BytesIO(bytes(most + 1)), preload_content=False)

@@ -75,7 +75,6 @@ def test_an_error_has_a_kind_and_a_reason(error: Exception, kind: Kind, reason: 
     ],
 )
 def test_without_a_connection_nothing_was_sent(error: OSError, kind: Kind) -> None:
-    """So a write certainly had no effect; after any other error it may have had one."""
     cause = network_error(_unconnected(error))
     assert (cause.kind, cause.connected) == (kind, False)
     assert network_error(_wrapped(error)).connected

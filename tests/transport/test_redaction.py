@@ -145,7 +145,6 @@ def test_short_pieces_and_user_names_are_shown() -> None:
 
 
 def test_pieces_are_found_in_linear_time() -> None:
-    """Of a text of any length a part is looked through, which holds all that is shown."""
     redactor = redactor_of(f"Bearer {TOKEN}")
     times = []
     for count in (1, 4):
@@ -176,7 +175,6 @@ def test_each_header_has_its_own_remembered_secrets() -> None:
 
 
 def test_a_redactor_for_a_single_request_hides_all_secrets() -> None:
-    """Of what was remembered, before and after, of what is fixed, and of its own secrets."""
     secrets = ["remembered+token/of-hour", "fixed/secret of-a+client", "signature-of-the/request"]
     redactor = Redactor(secrets[1:2])
     redactor.remember(secrets[0], header="X-Amz-Security-Token")

@@ -30,7 +30,6 @@ def test_a_last_try_without_time_keeps_the_reason_before_it() -> None:
 
 @pytest.mark.parametrize(("absent_seconds", "tries"), [(0.3, (3, 5)), (None, (7, 99))])
 def test_an_absent_server_is_given_up(absent_seconds: float | None, tries: tuple[int, int]) -> None:
-    """After its time, over all calls; without one it is tried for as long as there is time."""
     away = RequestFailure("refused", transient=True, kind=FailureKind.ABSENT, retry_after=0.1)
     made = []
 
@@ -78,7 +77,6 @@ def test_a_429_holds_all_requests_back_where_configured(*, holds_all: bool) -> N
 
 
 def test_pauses_double_up_to_the_longest_until_they_are_reset() -> None:
-    """With jitter each is between half of that and all of it."""
     pause = GrowingPause(0.5, 3.0)
     assert [pause.next() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]
     pause.reset()

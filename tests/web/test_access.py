@@ -358,7 +358,6 @@ def test_a_right_password_is_checked_once_and_wrong_ones_each_time(
 def test_a_wrong_password_takes_as_long_for_each_user(
     auth: WebAuth, checks: list[bytes], name: str, password: str
 ) -> None:
-    """Also for unknown users and hashes of different costs, each twice as long as the last."""
     hashes = {
         item: bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(cost)).decode()
         for item, cost in (("cheap", 4), ("dear", 7), ("usual", 5))

@@ -97,7 +97,6 @@ def test_junk_is_cut_and_harms_nothing(serve: Serve, caplog: pytest.LogCaptureFi
 
 
 def test_an_idle_connection_of_a_client_with_many_gives_way_to_its_next(serve: Serve) -> None:
-    """Before the handshake too; there is room for others, but not for more of its address."""
     with serve() as served, ExitStack() as held:
         own = connections(held, served.listener.port, HOST, MOST_OF_ONE_CLIENT)
         wait_until("all wait", lambda: served.listener.connections == MOST_OF_ONE_CLIENT)
@@ -277,7 +276,6 @@ def test_large_heads_take_no_memory() -> None:
 
 
 def test_pages_that_nobody_reads_take_little_memory() -> None:
-    """However many clients ask for a page of 10 MiB and do not read it, three of it are held."""
     with grows_less_than(_THREE_PAGES, 5_000) as clients:
         for client in clients:
             client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")

@@ -53,7 +53,6 @@ def row_of(shown: Views, path: str, cluster: str) -> str:
 
 
 def test_the_tables_of_health_and_fleet_link_each_cluster_to_its_leader(tmp_path: Path) -> None:
-    """Without leader election there is no column of leaders."""
     shown = views(tmp_path, SHARED)
     for path, own in (("/", "this process"), ("/health", "this process autoscaler-0_1f")):
         assert row_of(shown, path, "eu").endswith(own)

@@ -265,7 +265,6 @@ def test_an_unusable_address_is_refused_with_its_setting(
 
 @pytest.mark.parametrize(("host", "clients"), [("", ["127.0.0.1", "::1"]), ("::1", ["::1"])])
 def test_an_empty_host_listens_on_all_addresses(host: str, clients: list[str]) -> None:
-    """Of both families; an IPv6 address is only itself."""
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")
     with listening(host=host) as listener:

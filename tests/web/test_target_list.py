@@ -131,7 +131,6 @@ def test_a_state_is_dated_by_the_first_sync_of_it(metrics: Metrics) -> None:
 
 
 def test_a_finding_follows_the_message_of_its_target() -> None:
-    """Until the query finds series again, or another configuration is in force."""
     target = target_of()
     metrics = metrics_of(result_of(target, EMPTY))
     before = listed(metrics)[0]["message"]
@@ -146,7 +145,6 @@ def test_a_finding_follows_the_message_of_its_target() -> None:
 
 
 def test_a_state_continues_over_a_restart(metrics: Metrics) -> None:
-    """With its recorded beginning, which may be read only after a sync."""
     early = NOW - 86_400
     metrics.states.resume({TARGET.key: LastState("ok", early)})
     assert since_after(metrics, 15) == "08:00:00Z"
@@ -161,7 +159,6 @@ def test_a_state_continues_over_a_restart(metrics: Metrics) -> None:
 
 
 def test_a_state_continues_when_the_metrics_change(metrics: Metrics) -> None:
-    """By one reload or by two before the next sync; another state begins with that sync."""
     other = target_of("web", external(average("30"), "jobs"))
     metrics.states.set_targets([other])
     metrics.states.set_targets([TARGET])
@@ -196,7 +193,6 @@ def test_messages_are_made_for_requests_and_not_for_syncs(
 
 
 def test_a_removed_target_is_not_listed() -> None:
-    """Nor one whose metrics were changed, until it is synced again."""
     kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
     metrics = metrics_of(kept, removed)
     metrics.states.set_targets([target_of("kept", external(average("30"), "jobs"))])
@@ -207,7 +203,6 @@ def test_a_removed_target_is_not_listed() -> None:
 
 
 def test_large_readings_are_not_kept_after_a_sync() -> None:
-    """Of thousands of pods or series nothing is left but the numbers that were made of them."""
     read = PodSamples({f"p{number}": Sample(10_000, BASE, 60.0) for number in range(1000)})
     of_pods = result_of(
         target_of("web", per_pod("10"), maximum=2000),

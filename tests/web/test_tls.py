@@ -177,7 +177,6 @@ def test_a_new_certificate_is_shown_at_the_next_handshake(pair: KeyPair, tmp_pat
 
 
 def test_connections_that_were_answered_give_way(pair: KeyPair) -> None:
-    """Also while their clients do not say goodbye, as TLS has it."""
     with serving(tls_of(pair)) as served, ExitStack() as held:
         for raw in connections(held, served.listener.port, HOST, MOST_OF_ONE_CLIENT):
             client = held.enter_context(served.secured(raw))

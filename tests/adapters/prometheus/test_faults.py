@@ -270,7 +270,6 @@ def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
 def test_an_answer_that_drips_leaves_no_thread_behind(
     part: str, url: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor that of a proxy, which is asked for a tunnel first."""
     with ScriptedServer(faults.drip(part, 0.05)) as server:
         monkeypatch.setenv("https_proxy", server.url)
         with reading(url or server.url) as reader:

@@ -83,7 +83,6 @@ def test_a_range_query_finds_the_method_too() -> None:
 
 
 def test_a_query_is_sent_with_the_parameters_and_headers_of_the_settings() -> None:
-    """In the body of a POST, or in the URL of a GET."""
     promql = 'sum(rate(x{a="ü&b=c"}[5m])) + 1'
     given = {"dedup": ("true",), "match": ("a", "b")}
     headers = {"X-Scope-OrgID": "shop"}

@@ -185,7 +185,6 @@ _WRONG_VALUES = (
     ],
 )
 def test_a_file_of_another_shape_is_ignored(tmp_path: Path, body: bytes) -> None:
-    """Though its sum is right: whoever can write the folder can make that, too."""
     files = RangeFiles(tmp_path)
     file = tmp_path / KEY.digest / "0-10.range"
     file.parent.mkdir()
@@ -273,7 +272,6 @@ def test_answers_belong_to_a_server_a_tenant_and_a_user(tmp_path: Path) -> None:
 
 
 def test_the_files_of_commands_are_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the cache folder of the XDG specification; a relative one does not count."""
     for base, folder in (
         ("/var/cache/me", Path("/var/cache/me/autoscaler/ranges")),
         ("relative", Path.home() / ".cache/autoscaler/ranges"),

@@ -66,7 +66,6 @@ def sent_secret(received: Received) -> str:
 
 @pytest.mark.parametrize("kind", ["bearer token", "password", "X-Api-Key header"])
 def test_a_secret_file_is_read_for_each_request(kind: str, tmp_path: Path) -> None:
-    """And amid a rotation the last secret is used; what cannot be sent is refused, not quoted."""
     file, password = tmp_path / "secret", tmp_path / "password"
     password.write_text(OLD)
     fields: dict[str, dict[str, object]] = {
@@ -152,7 +151,6 @@ def test_a_new_client_certificate_is_sent(
 def test_the_authorities_of_the_system_are_read_again(
     start_prometheus: StartPrometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no CA file is named, the bundle of the environment is read again when it changes."""
     folders = (tmp_path / "old", tmp_path / "new")
     for folder in folders:
         folder.mkdir()
@@ -252,7 +250,6 @@ def options(base: str, folder: Path, *, by_password: bool) -> PrometheusSettings
 def test_failures_contain_no_secret(
     step: Step | None, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, by_password: bool
 ) -> None:
-    """Nor the half of one, where a message is cut; without a step nobody listens."""
     caplog.set_level(logging.INFO)
     with ScriptedServer(step or answer()) as server:
         url = server.url if step else f"http://127.0.0.1:{free_port()}"

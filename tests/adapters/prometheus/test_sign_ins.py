@@ -102,7 +102,6 @@ def test_credentials_are_fetched_once_and_sign_each_query(
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_refused_credentials_are_fetched_again_with_the_rotated_secret(way: Way) -> None:
-    """At once, past what a library remembers, and again after failures."""
     way.endpoint.steps = (way.gives(1), BROKEN, BROKEN, way.gives(2))
     with (
         ScriptedServer(way.accepts(2)) as server,
@@ -141,7 +140,6 @@ def test_credentials_are_replaced_before_they_expire(
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_credentials_that_expired_before_they_arrive_are_refused(way: Way) -> None:
-    """By our clock, which may be wrong; nothing is sent."""
     way.endpoint.steps = (way.gives(1, -60),)
     with ScriptedServer(answer()) as server:
         message = failed(ask(server.url, "x", sign_in=way.settings))
@@ -231,7 +229,6 @@ def test_a_missing_setting_or_file_is_named(settings: str, parts: list[str]) -> 
     indirect=["way"],
 )
 def test_no_secret_is_shown(way: Way, parts: list[str], caplog: pytest.LogCaptureFixture) -> None:
-    """Neither by servers that repeat what they were sent, nor by a log or a repr."""
     caplog.set_level(logging.DEBUG)
 
     def denies(peer: Peer) -> None:
@@ -278,7 +275,6 @@ def test_no_secret_is_shown(way: Way, parts: list[str], caplog: pytest.LogCaptur
 
 @pytest.mark.parametrize("way", ["oauth2"], indirect=True)
 def test_a_server_that_wants_the_secret_in_the_body_gets_it_there(way: Way) -> None:
-    """As Prometheus does, and from then on at once."""
     way.endpoint.steps = (denied("invalid_client"), way.gives(1, 1), way.gives(2))
     with ScriptedServer(answer()) as server, reading(server.url, sign_in=way.settings) as reader:
         answered(query(reader))
@@ -308,7 +304,6 @@ def test_a_token_endpoint_is_trusted_only_by_its_own_authority(tmp_path: Path) -
 
 @pytest.mark.parametrize("way", ["oauth2"], indirect=True)
 def test_credentials_are_sent_to_nobody_else(way: Way) -> None:
-    """Neither Prometheus nor the token endpoint can lead them to another server."""
     with ScriptedServer(answer()) as other:
         elsewhere = answer("", "307 Temporary Redirect", {"Location": other.url})
         way.endpoint.steps = (way.gives(1),)
@@ -355,7 +350,6 @@ for name in {("token", *USED)!r}:
 
 
 def test_a_library_is_imported_only_where_it_is_used(tmp_path: Path) -> None:
-    """By the commands, the check of a configuration and the connection to Prometheus."""
     (tmp_path / "secret").touch()
     (tmp_path / "token").write_text(prometheus("bearerTokenFile: secret\n"))
     for name in USED:

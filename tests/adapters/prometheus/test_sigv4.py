@@ -70,7 +70,6 @@ def test_queries_are_signed(
 def test_settings_left_out_come_from_the_profile_or_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As for Amazon's own programs; an STS that does not answer is named."""
     (tmp_path / "config").write_text("[profile metrics]\nregion = eu-central-1\n")
     (tmp_path / "credentials").write_text(
         f"[metrics]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"

@@ -58,7 +58,6 @@ def result_in(namespace: str, uid: str, *events: Event, at: float = 0.0) -> Sync
 def test_events_are_shown_with_the_object_once_they_may_be_written(
     admin_api: Api, namespace: str, uid: str, nobody: ClusterApi
 ) -> None:
-    """Until then one note names the missing right; create and patch are enough for all."""
     change, notes = ForeignChange(5, 3, "kubectl", reversal=True), list[str]()
     with reporting(Events(nobody), pace=QUICK, notes=notes) as reporter:
         for number in range(10):

@@ -41,7 +41,6 @@ def correlator() -> Correlator:
 
 
 def test_a_repetition_raises_the_count(correlator: Correlator) -> None:
-    """Of an event that waits, which is written once, and of a written one with its first time."""
     for _ in range(50):
         correlator.take(WEB, FAILED, BASE, 0.0)
     assert counts(correlator) == [50]
@@ -80,7 +79,6 @@ def test_a_repetition_after_ten_quiet_minutes_is_a_new_event(correlator: Correla
 
 
 def test_a_warning_of_every_sync_is_written_every_five_minutes(correlator: Correlator) -> None:
-    """Of a day's 5,760 repetitions 25 are written at once, and then one each five minutes."""
     written = []
     for sync in range(5760):
         correlator.take(WEB, FAILED, BASE + sync * 15, sync * 15.0)
@@ -109,7 +107,6 @@ def test_more_than_ten_messages_of_one_reason_are_combined(correlator: Correlato
 
 
 def test_an_outage_leaves_room_for_the_event_of_its_end(correlator: Correlator) -> None:
-    """However often two warnings come back, and however they differ, other reasons are written."""
     written = []
     for sync in range(240):
         for number, reason in enumerate((FAILED.reason, "FailedComputeMetricsReplicas")):

@@ -204,7 +204,6 @@ def test_a_server_that_is_overloaded_gets_an_event_later() -> None:
 
 
 def test_an_event_that_is_refused_for_good_is_dropped() -> None:
-    """As the Event of a namespace that is going; the next one is written all the same."""
     answers = [EventResult(EventOutcome.DROPPED), EventResult(EventOutcome.WRITTEN)]
     notes: list[str] = []
     with reporting(Notebook(lambda _: answers.pop(0)), notes=notes) as reporter:
@@ -239,7 +238,6 @@ def test_targets_that_are_gone_are_forgotten() -> None:
 
 
 def test_a_defect_is_reported_and_costs_one_event() -> None:
-    """Whether it is in the writing of one or in its intake, those after it are written."""
     faults: list[BaseException] = []
 
     class Observing(Observer):
@@ -291,7 +289,6 @@ def paused(pause: Pause | None) -> SyncResult:
 
 
 def test_a_pause_is_an_event_when_it_begins_changes_and_ends() -> None:
-    """Once each; a pause that is there when the process begins had its event before."""
     down = Pause(PauseMode.SCALE_DOWN, by="an operator", until=BASE + 3600)
     unread = replace(paused(None), decision=replace(paused(None).decision, zone=Zone.UNKNOWN))
     syncs = [paused(Pause()), paused(Pause()), paused(None), paused(down), unread, paused(down)]

@@ -109,7 +109,6 @@ def test_each_answer_has_its_outcome(script: Script, answer: Answer, fate: Event
 
 
 def test_an_event_that_may_have_been_created_is_patched(script: Script) -> None:
-    """After a request without an answer the same name is patched; 404 says that it had not."""
     server, api = script(UNAVAILABLE, CREATED)
     events, event = Events(api), happened()
     assert events.write(event, math.inf).fate is EventOutcome.LATER
@@ -127,7 +126,6 @@ def test_a_429_to_any_request_holds_events_back(script: Script) -> None:
 
 
 def test_names_of_events_are_valid_and_unique(script: Script) -> None:
-    """However long the object's own name, and however fast they come."""
     _, api = script(CREATED)
     events = [happened(name) for name in ("web", "web", "a" * 236 + "." + "b" * 16)]
     for event in events:

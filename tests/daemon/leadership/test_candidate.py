@@ -108,7 +108,6 @@ def test_an_expired_lease_is_not_taken_without_an_answer() -> None:
 
 
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
-    """Whoever may write the Lease may write anything into it."""
     recorded, holder = Recorded(), "b\n\x1b[2J" + "x" * 1_000_000
     foreign = FakeLease(Lease(LeaseRecord(holder, 15.0, version="1"), {}))
     leadership = Leadership(foreign, "a", ElectionTimes(), observer=recorded)
@@ -142,7 +141,6 @@ def test_the_leader_is_known_while_its_lease_lasts() -> None:
 
 
 def test_a_lost_lease_is_reported_again_for_another_cause() -> None:
-    """Else the operator would look for a slow server where a right is missing."""
     (slept, steady), recorded, lease = asleep(), Recorded(), FakeLease()
     leadership = Leadership(lease, "a", ElectionTimes(), steady=steady, observer=recorded)
     leadership.try_acquire_or_renew()

@@ -89,7 +89,6 @@ def test_a_write_without_any_answer_is_unknown(script: Script) -> None:
 
 
 def test_a_request_ends_before_the_lead_does(script: Script) -> None:
-    """Also where the write itself has more time; the server is told to give up then too."""
     server, api = script(HANG, scale(4, "8"))
     began = clock.monotonic()
     until = began + 2.0
@@ -106,7 +105,6 @@ def test_a_request_ends_before_the_lead_does(script: Script) -> None:
 
 
 def test_the_kernel_drops_a_request_with_its_deadline(script: Script) -> None:
-    """Else it would send a request again for a quarter of an hour, also after it was closed."""
     server, api = script(scale(4, "8"))
     assert isinstance(write(api, Gate(FOR_EVER)), AcceptedWrite)
     access = api._credentials.access(clock.monotonic())

@@ -100,7 +100,6 @@ def test_a_deleted_or_annotated_lease_stays_with_its_holder(
 def test_a_holder_that_is_replaced_by_hand_stops(
     stand: Stand, admin_api: Api, namespace: str, lease: str
 ) -> None:
-    """By its next renewal, which tells it who holds the Lease."""
     first, recorded = stand("a", Role.LEADER)
     admin_api.patch(lease, {"spec": {"holderIdentity": "operator"}})
     recorded.wait_for(Role.FOLLOWER)
@@ -142,7 +141,6 @@ def test_a_leader_that_is_cut_off_for_a_moment_leads_on(stand: Stand, proxy: Tcp
 
 
 def test_close_returns_while_the_server_hangs(stand: Stand, proxy: TcpProxy) -> None:
-    """And says that the Lease could not be given back, as the others will have to wait."""
     # A renewal that hangs would leave it unsure of the Lease, and then there is nothing to free.
     times = ElectionTimes(lease_duration=15.0, renew_deadline=9.0, retry_period=6.0)
     leadership, recorded = stand("a", Role.LEADER, url=proxy.url, times=times)
@@ -206,7 +204,6 @@ def test_an_existing_lease_without_a_spec_is_taken_at_once(
 def test_each_right_is_needed(
     stand: Stand, admin_api: Api, namespace: str, verbs: tuple[str, ...], verb: str
 ) -> None:
-    """Without one of the three nobody leads for long, and the sentence says which is missing."""
     _grant(admin_api, namespace, "elect", _rule(*verbs))
     _, recorded = stand("a", user="nobody", times=QUICK)
 

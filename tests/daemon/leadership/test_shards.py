@@ -58,7 +58,6 @@ class Rule:
 
 
 def test_nothing_is_written_before_all_leases_are_known() -> None:
-    """Not even where the Lease is held for long, if it was lost in between."""
     rule = Rule()
     rule.leases.found = LOST
     assert "no answer came" in rule.others.look(100.0, 0.0, lambda: 101.0)
@@ -229,7 +228,6 @@ def shards(
 
 
 def test_three_shards_become_four_and_three_again(shards: Shards) -> None:
-    """Under load; the fourth stands by for the first one, and takes over when that is killed."""
     for number in range(3):
         shards.start(number, 3)
     shards.wait_written(lambda place: owner(place, 3))

@@ -30,7 +30,6 @@ def document(fleet: Views) -> Json:
 
 
 def test_the_document_is_valid_openapi(document: Json) -> None:
-    """With a description of every endpoint and every parameter."""
     validate(document)
     assert document["servers"] == [{"url": "/api/v1"}]
     for path in document["paths"].values():
@@ -93,7 +92,6 @@ def test_a_count_beyond_all_numbers_fits_the_schema(document: Json) -> None:
 
 
 def test_the_fleet_is_summed_up(client: Client) -> None:
-    """By state, in replicas, and whether this daemon leads."""
     fleet = client.json("/fleet")
     assert fleet["targets"] == sum(fleet["states"].values()) == 10
     assert fleet["failing"] == fleet["states"]["failing"] == 2

@@ -69,7 +69,6 @@ def test_a_lapse_between_two_pages_is_on_one_of_them() -> None:
 
 
 def test_changes_are_filtered_by_targets_and_time() -> None:
-    """From the first instant on, up to the last one."""
     targets = [WEB, QUEUE, "shop/Deployment/removed"]
     record = record_of(*(change(number, targets[number % 3]) for number in range(1, 10)))
     with asking(daemon(record)) as client:

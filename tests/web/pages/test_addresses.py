@@ -64,7 +64,6 @@ def test_an_address_chooses_targets(lists: Views, address: str, expected: list[s
 def test_invalid_choices_are_listed_with_valid_ones(
     lists: Views, address: str, wrong: list[str]
 ) -> None:
-    """Above the page, which has no such notice if all is valid or empty, as of a form."""
     notice = ask(lists, address).page.by_id("told").words
     assert bool(notice) is bool(wrong)
     assert_parts(notice, *wrong)

@@ -77,7 +77,6 @@ def test_a_target_page_has_counts_readings_and_disagreements(
 
 
 def test_syncs_eight_seconds_apart_agree_on_the_same_spec_and_load(fleet: Views) -> None:
-    """But for windows that end between two syncs; also where the HPA is made later."""
     known = fleet.states.known()
     shares = {
         agreement.target.rpartition("/")[2]: agreement.agreement

@@ -35,7 +35,6 @@ def test_without_targets_the_page_has_an_example_configuration(tmp_path: Path) -
 
 
 def test_a_row_has_count_bounds_state_and_reason(tmp_path: Path) -> None:
-    """Before the first sync it has no count; zero replicas are a count."""
     none = result_of(target_of("none"), scale=Scale(0, 0, "app=web"))
     views = views_of(tmp_path, [full("web"), none])
     new = target_of("new", minimum=2, maximum=7)

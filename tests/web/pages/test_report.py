@@ -89,7 +89,7 @@ def test_few_hours_have_two_digits(hours: float, text: str) -> None:
 def test_an_existing_file_is_replaced_only_if_forced(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text("mine")
-    with pytest.raises(CommandError, match=f"{file.name}.* --force "):
+    with pytest.raises(CommandError, match=f"{file.name}.*--force"):
         refuse_to_overwrite(ReportOptions(file))
     options = ReportOptions(file, force=True)
     refuse_to_overwrite(options)

@@ -168,7 +168,6 @@ def instant(seconds: float) -> str:
 
 
 def test_the_link_of_a_view_gives_the_same_view() -> None:
-    """To the millisecond, so that a change is within its own link."""
     view = View(BASE, BASE + 3600, "")
     at = BASE + 12.3456
     query = {key: value[0] for key, value in parse_qs(view.to(at=at)[1:]).items()}
@@ -209,7 +208,6 @@ EARLIEST, LATEST = "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"
 def test_an_address_gives_a_view_and_a_notice_for_each_invalid_part(
     query: dict[str, str], expected: View, wrong: list[list[str]]
 ) -> None:
-    """Instead of an invalid time the last hour is shown; no notice is long."""
     view, notices = view_of(query, BASE)
     assert view == expected
     for text, values in zip(notices, wrong, strict=True):
