@@ -107,11 +107,11 @@ def measure(bed: SeriesBed, clusters: Clusters, options: Options, *, elects: boo
 
 def at_rest(process: Daemon, clusters: Clusters, options: Options) -> Rest:
     """Let the daemon rest, and return what that cost."""
-    asked, cpu = clusters.asked(), processes.cpu_seconds(process.pids)
+    asked, cpu = clusters.request_counts(), processes.cpu_seconds(process.pids)
     seconds = options.syncs * options.period
     measures.let_pass(seconds, process.check)
     after, status = processes.cpu_seconds(process.pids), process.status()
-    asked = clusters.asked() - asked
+    asked = clusters.request_counts() - asked
     check_all_decided(process, clusters.targets)
     spent = after["autoscaler"] - cpu["autoscaler"]
     kinds: Counter[str] = Counter()

@@ -158,7 +158,7 @@ def decision_of(
 def measure(name: str, call: Callable[[], object], repeats: int, number: int) -> Measurement:
     """Time a call ``number`` times in each of ``repeats``."""
     seconds = timeit.repeat(call, repeat=repeats, number=number)
-    each = [one / number * 1e6 for one in seconds]
+    each = [second / number * 1e6 for second in seconds]
     return Measurement(name, min(each), statistics.median(each))
 
 
@@ -187,9 +187,9 @@ def main() -> None:
     arguments = parser.parse_args()
     measured = run(arguments.repeats, arguments.number)
     print(f"{'':32}{'min µs':>10}{'median µs':>12}{'min / baseline':>17}")
-    for one in measured:
-        print(f"{one.name:32}{one.least:10.1f}{one.median:12.1f}", end="")
-        print(f"{one.least / measured[0].least:17.2f}")
+    for result in measured:
+        print(f"{result.name:32}{result.least:10.1f}{result.median:12.1f}", end="")
+        print(f"{result.least / measured[0].least:17.2f}")
 
 
 if __name__ == "__main__":

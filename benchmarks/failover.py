@@ -68,7 +68,8 @@ def _failover(bed: Bed, begin: float) -> Failover:
 
     def by_others() -> list[tuple[float, str | None]]:
         accepted = bed.accepted()
-        return [(one.at, one.holder) for one in accepted if one.at > at and one.user != killed.name]
+        others = [write for write in accepted if write.user != killed.name]
+        return [(write.at, write.holder) for write in others if write.at > at]
 
     def written() -> list[float]:
         return [when for when, holder in by_others() if holder is None]
@@ -79,8 +80,8 @@ def _failover(bed: Bed, begin: float) -> Failover:
     asked = list(bed.asked)
     killed.start()
     bed.wait_ready()
-    rest = [one for one in asked if begin <= one[0] < at]
-    after = [one for one in asked if one[0] >= at]
+    rest = [request for request in asked if begin <= request[0] < at]
+    after = [request for request in asked if request[0] >= at]
     return Failover(taken - at, first - at, rest, at - begin, after)
 
 
@@ -93,23 +94,23 @@ def busiest(asked: Sequence[DisplayedQuery]) -> float:
 
 def text(daemons: int, lease: float, found: Sequence[Failover]) -> str:
     """Return what was measured."""
-    taken, written = [one.taken for one in found], [one.written for one in found]
-    at_rest = [len(one.rest) / one.rest_seconds for one in found]
+    taken, written = [run.taken for run in found], [run.written for run in found]
+    at_rest = [len(run.rest) / run.rest_seconds for run in found]
     rows = {
         "kill to the Lease of another, s": taken,
         "kill to the first write of another, s": written,
         "... / leaseDuration": [seconds / lease for seconds in written],
         "requests for Leases a second, at rest": at_rest,
-        "... in the busiest ten seconds": [busiest(one.rest) for one in found],
-        "... in those from the kill on": [busiest(one.after) for one in found],
+        "... in the busiest ten seconds": [busiest(run.rest) for run in found],
+        "... in those from the kill on": [busiest(run.after) for run in found],
     }
     body = [
         [name, *(f"{value:.2f}" for value in (min(values), median(values), max(values)))]
         for name, values in rows.items()
     ]
     head = [f"{daemons} daemons, {len(found)} kills", "least", "median", "most"]
-    verbs = Counter(verb for one in found for _, verb in one.rest)
-    seconds = sum(one.rest_seconds for one in found)
+    verbs = Counter(verb for run in found for _, verb in run.rest)
+    seconds = sum(run.rest_seconds for run in found)
     lines = [f"{count / seconds:.2f} a second: {verb}" for verb, count in verbs.most_common(6)]
     return "\n".join([markdown(head, body), f"At rest, {mean(at_rest):.2f} a second:", *lines])
 
@@ -123,7 +124,7 @@ def main() -> int:
     add("--daemons", type=int, default=2)
     Times.add_to(parser)
     given = parser.parse_args()
-    daemons, times = given.daemons, Times.of(given)
+    daemons, times = given.daemons, Times.from_options(given)
 
     def measure(report: Report) -> int:
         with tempfile.TemporaryDirectory(prefix="failover-") as folder:

@@ -67,7 +67,7 @@ def create_deployments(bulk: Bulk, numbers: Iterable[int], replicas: int) -> Non
 
 def create_named(bulk: Bulk, names: Sequence[str], replicas: int) -> None:
     """Create Deployments of those names, which say that they have their replicas."""
-    bulk.send(Request("POST", DEPLOYMENTS, workloads.deployment(one, replicas)) for one in names)
+    bulk.send(Request("POST", DEPLOYMENTS, workloads.deployment(name, replicas)) for name in names)
     report_replicas(bulk, dict.fromkeys(names, replicas))
 
 
@@ -76,10 +76,10 @@ def report_replicas(bulk: Bulk, replicas: Mapping[str, int]) -> None:
     bulk.send(
         Request(
             "PATCH",
-            f"{DEPLOYMENTS}/{one}/status",
+            f"{DEPLOYMENTS}/{name}/status",
             {"status": {"replicas": count, "readyReplicas": count, "observedGeneration": 1}},
         )
-        for one, count in replicas.items()
+        for name, count in replicas.items()
     )
 
 

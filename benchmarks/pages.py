@@ -64,11 +64,11 @@ def fetched(url: str) -> bytes:
 
 def in_browser(url: str) -> float:
     """Return the seconds from the address to the last row, in a browser that runs already."""
-    with chromium() as browser, tab(browser, url) as one:
+    with chromium() as browser, tab(browser, url) as page:
 
         def show() -> None:
-            one.page.goto(f"{url}/")
-            one.page.locator("table.fleet tbody tr").last.wait_for()
+            page.page.goto(f"{url}/")
+            page.page.locator("table.fleet tbody tr").last.wait_for()
 
         return median(show)
 

@@ -21,7 +21,7 @@ def status(pid: int) -> dict[str, int]:
     """Return the numbers in proc_pid_status(5) of a process: `Threads`, and `VmRSS` in KiB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     parts = [line.split() for line in lines]
-    return {one[0].rstrip(":"): int(one[1]) for one in parts if one[1:] and one[1].isdigit()}
+    return {line[0].rstrip(":"): int(line[1]) for line in parts if line[1:] and line[1].isdigit()}
 
 
 def _cpu(pid: int) -> float:

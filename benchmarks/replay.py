@@ -198,7 +198,7 @@ def units_in(directory: Path) -> dict[str, str]:
     manifest = directory / "MANIFEST.jsonl"
     lines = manifest.read_text().splitlines() if manifest.exists() else []
     entries = [json.loads(line) for line in lines]
-    return {one["file"]: one["unit"] for one in entries}
+    return {entry["file"]: entry["unit"] for entry in entries}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,7 +18,7 @@ class SeriesPage(Exporter):
         self, name: str, labels: Iterable[dict[str, str]], value: Callable[[], float]
     ) -> None:
         """Serve one series per set of labels from the next scrape on, and no others of the name."""
-        text = "".join(f"{name}{{{_inner(one)}}} {_VALUE}\n" for one in labels)
+        text = "".join(f"{name}{{{_inner(label)}}} {_VALUE}\n" for label in labels)
         self._families[name] = (text, value)
 
     def change(self, name: str, value: float) -> None:

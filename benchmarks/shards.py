@@ -118,8 +118,8 @@ def median(costs: Sequence[Costs], what: str) -> float:
 
 def text(results: Mapping[int, Sequence[Costs]], options: Options) -> tuple[str, bool]:
     """Render the table, and say whether the bound is kept."""
-    one = median(results[1], CPU)
-    ratios = {shards: median(costs, CPU) / one for shards, costs in results.items()}
+    single = median(results[1], CPU)
+    ratios = {shards: median(costs, CPU) / single for shards, costs in results.items()}
     rows = [
         [str(shards), f"{median(costs, CPU):.3f}", f"{ratios[shards]:.2f}"]
         + [f"{median(costs, what):,.0f}" for what in (RESIDENT, LARGEST)]

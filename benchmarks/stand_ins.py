@@ -91,7 +91,7 @@ class Clusters:
                 self._servers.append(server)
             yield
 
-    def asked(self) -> Counter[str]:
+    def request_counts(self) -> Counter[str]:
         """Return what all of them were asked until now."""
         return sum((server.counting.counts for server in self._servers), Counter())
 
@@ -104,7 +104,7 @@ class Clusters:
         clusters: Json = (
             {"kubernetes": reached[0]}
             if self.count == 1
-            else {"clusters": [{"name": _name(at)} | one for at, one in enumerate(reached)]}
+            else {"clusters": [{"name": _name(at)} | cluster for at, cluster in enumerate(reached)]}
         )
         if elects:
             clusters["leaderElection"] = {"enabled": True, "namespace": fleet.NAMESPACE}

@@ -38,7 +38,7 @@ class Times:
         add("--retry", type=float, metavar="SECONDS", help="retryPeriod (2 of 15)")
 
     @classmethod
-    def of(cls, given: argparse.Namespace) -> Self:
+    def from_options(cls, given: argparse.Namespace) -> Self:
         """Return what these options say."""
         return cls(given.lease, given.renew, given.retry)
 
@@ -124,11 +124,11 @@ class Bed:
     def accepted(self) -> Sequence[Accepted]:
         """Return what was accepted so far, in its order."""
         writes = self._account.accepted()
-        return [one for one in writes if one.holder is None or one.name == LEASE]
+        return [write for write in writes if write.holder is None or write.name == LEASE]
 
     def holder(self) -> str:
         """Return the daemon that holds the Lease, "" for nobody."""
-        holders = [one.holder for one in self.accepted() if one.holder is not None]
+        holders = [write.holder for write in self.accepted() if write.holder is not None]
         return holders[-1].partition("_")[0] if holders else ""
 
     def _daemon(self, folder: Path, name: str, stack: ExitStack) -> Daemon:

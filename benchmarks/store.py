@@ -45,7 +45,7 @@ class Fleet:
     """Targets that are synced on and on; their load stays, or changes from sync to sync."""
 
     def __init__(self, count: int) -> None:
-        self.names = [f"namespace-{one % 50}/Deployment/app-{one}" for one in range(count)]
+        self.names = [f"namespace-{number % 50}/Deployment/app-{number}" for number in range(count)]
         self.moving = False
         self.syncs = 0
         self._replicas = [10] * KINDS
@@ -115,8 +115,8 @@ def usual_cost(fleet: Fleet, keep: Callable[[Kept], object], syncs: int = SYNCS_
         kept = fleet.sync()
         costs.append(cost_of(lambda kept=kept: keep(kept)))  # type: ignore[misc]
     return Cost(
-        statistics.median(one.processor for one in costs),
-        statistics.median(one.wall for one in costs),
+        statistics.median(cost.processor for cost in costs),
+        statistics.median(cost.wall for cost in costs),
     )
 
 
@@ -154,7 +154,7 @@ def measure_keeping(fleet: Fleet, syncs: int, directory: Path) -> Cost:
         some = fleet.sync()[:INTENDED]
         line(
             f"{len(some)} notes before writes at once",
-            cost_of(lambda: [one.result() for one in [store.intend(*one[:2]) for one in some]]),
+            cost_of(lambda: [done.result() for done in [store.intend(*row[:2]) for row in some]]),
         )
         while fleet.syncs < syncs:
             keep(fleet.sync())

@@ -97,10 +97,10 @@ def step_rows() -> list[Row]:
 def _at_rest(
     title: str, value: Callable[[Steady], Value], digits: int = 1, *, compared: bool = True
 ) -> Row:
-    def found(figures: Figures) -> Value:
+    def value_at_rest(figures: Figures) -> Value:
         return None if figures.steady is None else value(figures.steady)
 
-    return Row(title, found, digits, compared)
+    return Row(title, value_at_rest, digits, compared)
 
 
 def _requests(rest: Steady) -> float:

@@ -33,12 +33,14 @@ PATTERNS = {
 FILES = ("*.md", "docs/**/*.md", "config/**/*.yaml")
 CODE = ("autoscaler/**/*.py", "autoscaler/web/**/*.html", "autoscaler/web/**/*.js")
 """The files whose messages, comments and docstrings are checked."""
-NAMED: tuple[str, ...] = ("autoscaler/**/*.py",)
+NAMED = ("autoscaler/**/*.py", "benchmarks/**/*.py", "scripts/**/*.py", "tests/**/*.py")
 """The files whose names are checked."""
 QUOTES = "docs/contributing/style.md"
 
 FUNCTIONS = frozenset(["at", "of", "told", "said", "shown", "asked", "found", "held", "kept"])
 """Names that say nothing of what a function does."""
+TESTS = re.compile(r"test_(what|who|whoever|everything|all_of)_|test_\w+_(told|said)$")
+"""Names of tests that state no fact."""
 
 STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 """Tokens with text; since Python 3.12 the text of an f-string has its own."""
@@ -74,7 +76,9 @@ def bad_names(file: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each function or variable that is named badly."""
     for node in ast.walk(ast.parse(file.read_bytes())):
         match node:
-            case ast.FunctionDef(name=name, lineno=line) if name.lstrip("_") in FUNCTIONS:
+            case ast.FunctionDef(name=name, lineno=line) if name.lstrip(
+                "_"
+            ) in FUNCTIONS or TESTS.match(name):
                 yield line, name
             case ast.Name(id="one", ctx=ast.Store(), lineno=line) | ast.arg("one", lineno=line):
                 yield line, "one"
@@ -96,7 +100,7 @@ def findings(root: Path) -> list[str]:
         for pattern, better in PATTERNS.items()
         if (match := re.search(pattern, text, re.IGNORECASE))
     ] + [
-        f"{file.relative_to(root)}:{line}: '{name}': write instead: a noun or a verb"
+        f"{file.relative_to(root)}:{line}: '{name}': write instead: a noun, a verb or a fact"
         for file in files_of(NAMED, root)
         for line, name in sorted(bad_names(file))
     ]

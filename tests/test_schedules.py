@@ -17,7 +17,7 @@ from autoscaler.schedules import Cron, open_windows, time_zone
 BERLIN = "Europe/Berlin"
 
 
-def at(local: str, zone: str = BERLIN) -> float:
+def unix_time(local: str, zone: str = BERLIN) -> float:
     """Return the instant of a wall time, or of one with an offset."""
     wall = datetime.fromisoformat(local)
     return (wall if wall.tzinfo else wall.replace(tzinfo=ZoneInfo(zone))).timestamp()
@@ -26,7 +26,7 @@ def at(local: str, zone: str = BERLIN) -> float:
 def instants(expression: str, zone: str, after: str, count: int) -> list[str]:
     """Return the next instants of an expression, in the zone's time."""
     cron = Cron(expression, ZoneInfo(zone))
-    found, instant = [], at(after, zone)
+    found, instant = [], unix_time(after, zone)
     for _ in range(count):
         instant = cron.next_after(instant)
         found.append(datetime.fromtimestamp(instant, ZoneInfo(zone)).isoformat(timespec="minutes"))
@@ -114,8 +114,8 @@ def test_the_last_instant_before_one_is_found(
     zone: str, expression: str, now: str, expected: str
 ) -> None:
     """The last one is found however long ago it was."""
-    last = Cron(expression, ZoneInfo(zone)).last_until(at(now, zone))
-    assert last == at(expected)
+    last = Cron(expression, ZoneInfo(zone)).last_until(unix_time(now, zone))
+    assert last == unix_time(expected)
 
 
 REFUSED = [
@@ -185,24 +185,24 @@ def test_a_window_is_open_between_its_start_and_its_end(
     schedule: Schedule, now: str, until: str | None
 ) -> None:
     """A window is open from an instant of its start to the next end, which it has as text."""
-    texts = [window.until_text for window in open_windows([schedule], at(now))]
+    texts = [window.until_text for window in open_windows([schedule], unix_time(now))]
     assert texts == ([] if until is None else [until])
 
 
 def test_of_several_schedules_all_that_are_open_count() -> None:
     """The open ones are returned in their order, each with the instant of its end."""
-    now = at("2026-11-23T16:00")
+    now = unix_time("2026-11-23T16:00")
     evening = window("0 15 * * *", "30 23 * * *", "UTC")
     assert open_windows([OFFICE, NIGHT, evening], now) == (
-        OpenWindow(OFFICE, at("2026-11-23T18:00"), "18:00 Europe/Berlin"),
-        OpenWindow(evening, at("2026-11-23T23:30", "UTC"), "23:30 UTC"),
+        OpenWindow(OFFICE, unix_time("2026-11-23T18:00"), "18:00 Europe/Berlin"),
+        OpenWindow(evening, unix_time("2026-11-23T23:30", "UTC"), "23:30 UTC"),
     )
     assert open_windows([], now) == ()
 
 
 def test_windows_do_not_depend_on_the_order_of_instants() -> None:
     """The memory never shows: the clock may be set, and threads have times of their own."""
-    begin = int(at("2026-10-23T00:00"))
+    begin = int(unix_time("2026-10-23T00:00"))
     times = [float(second) for second in range(begin, begin + 4 * 86400, 1800)]
     expected = {now: len(open_windows([OFFICE, NIGHT], now)) for now in times}
     assert set(expected.values()) == {0, 1}
@@ -231,7 +231,7 @@ def _two_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_two_expressions")
 def test_forgotten_expressions_are_read_again() -> None:
     """They are read again at the changes of their windows, with the same outcome."""
-    begin = int(at("2026-10-23T00:00"))
+    begin = int(unix_time("2026-10-23T00:00"))
     many = [window(f"{minute} 8 * * *", f"{minute} 18 * * *") for minute in range(4)]
     for now in range(begin, begin + 2 * 86400, 3600 * 5):
         expected = [window for window in many if open_windows([window], now)]
@@ -245,7 +245,7 @@ def test_forgotten_expressions_are_read_again() -> None:
 def test_a_window_takes_a_kilobyte() -> None:
     """So that the 65,536 which are remembered fit into a small machine."""
     many = [window(f"{minute} 7 * * *", f"{minute} 17 * * 1-5") for minute in range(41)]
-    now = at("2026-11-23T12:00")
+    now = unix_time("2026-11-23T12:00")
     open_windows(many[:1], now)
     tracemalloc.start()
     try:
@@ -289,7 +289,7 @@ def test_alternating_windows_are_open_as_those_of_keda(times: tuple[str, str]) -
     """KEDA's window is open while its next end comes before its next start."""
     start, end = (Cron(time, ZoneInfo("UTC")) for time in times)
     window = Schedule("a", *times, "UTC", min_replicas=1)
-    begin = at("2026-01-01T00:00", "UTC")
+    begin = unix_time("2026-01-01T00:00", "UTC")
     for hours in range(0, 366 * 24, 17):
         instant = begin + 3600.0 * hours + 60.0 * (hours % 60)
         keda = end.next_after(instant) < start.next_after(instant)

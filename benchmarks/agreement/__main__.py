@@ -109,7 +109,9 @@ def _deploy(api: Api, chosen: Sequence[Workload]) -> None:
 
     def ready() -> bool:
         found = api.get(fleet.DEPLOYMENTS)["items"]
-        return all(one["status"].get("readyReplicas") == _FIRST_REPLICAS for one in found)
+        return all(
+            deployment["status"].get("readyReplicas") == _FIRST_REPLICAS for deployment in found
+        )
 
     wait_until("all pods are ready", ready)
 
@@ -120,21 +122,21 @@ def _serves_pods(api: Api) -> bool:
         pods = api.get(hpa.metrics_path(_APIS[0], "pods"))["items"]
     except ApiError:
         return False
-    return bool(pods) and all(api.healthy(f"/apis/{one}/v1beta1") for one in _APIS)
+    return bool(pods) and all(api.healthy(f"/apis/{name}/v1beta1") for name in _APIS)
 
 
 def _all_decided(api: Api) -> bool:
-    return all(one.get("status", {}).get("desiredReplicas") for one in api.get(fleet.HPAS)["items"])
+    return all(hpa.get("status", {}).get("desiredReplicas") for hpa in api.get(fleet.HPAS)["items"])
 
 
 def summary(told: Json) -> Iterator[str]:
     """Yield what the daemon tells of each target, and of all in sums."""
     total: Counter[str] = Counter()
-    for one in sorted(told["targets"], key=lambda target: target["agreement"] or 0):
-        for each in one.get("times", ()):
+    for target in sorted(told["targets"], key=lambda target: target["agreement"] or 0):
+        for each in target.get("times", ()):
             total[each["kind"]] += each["seconds"]
-        yield f"{one['target']}: {one['message']}"
-        for stretch in one.get("disagreements", ())[:5]:
+        yield f"{target['target']}: {target['message']}"
+        for stretch in target.get("disagreements", ())[:5]:
             counts = f"{stretch['ours']} here, {stretch['theirs']} there"
             yield f"    {stretch['begin']} to {stretch['end']}, {counts}: {stretch['message']}"
     compared = (sum(total.values()) - total["notCompared"]) or 1.0

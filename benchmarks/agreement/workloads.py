@@ -121,7 +121,7 @@ def _rule(family: Family) -> Json:
 
 
 def _resource_rule(query: str) -> Json:
-    resources = {one: {"resource": one} for one in ("namespace", "pod", "node")}
+    resources = {name: {"resource": name} for name in ("namespace", "pod", "node")}
     return {
         "containerQuery": query,
         "nodeQuery": query,

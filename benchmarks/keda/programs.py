@@ -149,7 +149,10 @@ def _install(api: Api) -> None:
 
     def established(name: str) -> bool:
         conditions = api.get(f"{_CRDS}/{name}").get("status", {}).get("conditions") or ()
-        return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+        return any(
+            condition["type"] == "Established" and condition["status"] == "True"
+            for condition in conditions
+        )
 
     for name in names:
         wait_until(f"{name} is served", partial(established, name))

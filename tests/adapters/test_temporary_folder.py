@@ -87,7 +87,7 @@ def test_a_child_keeps_the_folder_of_its_parent(tmp: Path) -> None:
         assert not folder.exists()
 
 
-def test_what_is_not_ours_stays(tmp: Path) -> None:
+def test_a_foreign_folder_stays(tmp: Path) -> None:
     names = ("link", "file", "open", "marked-by-link")
     link, file, opened, marked = (tmp / f"{PREFIX}{name}" for name in names)
     other, aim = tmp / "autoscaler-other-1", tmp / "aim"
@@ -108,7 +108,7 @@ def test_what_is_not_ours_stays(tmp: Path) -> None:
     assert all(path.exists() for path in (link, file, opened, marked, other, aim / "precious"))
 
 
-def test_what_was_not_made_as_a_temporary_folder_stays(tmp: Path) -> None:
+def test_a_folder_that_was_not_made_as_a_temporary_one_stays(tmp: Path) -> None:
     """A state directory and a backup may be named as one is, and lie for long."""
     used, backup, copied = (tmp / f"{PREFIX}{name}" for name in ("prod", "backup", "copied"))
     descriptor = lock(used, RECORD_LOCK)

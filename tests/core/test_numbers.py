@@ -159,7 +159,7 @@ WRONG = "1.5Gb 1kb 1K 1ki one 0x10 1_000 1,5 --1 +-1 . 1e 1e1.5 1mm NaN inf 1Gi2
 
 
 @pytest.mark.parametrize("text", ["", " 1", "1 ", "1\n", "1 Gi", *WRONG.split()])
-def test_what_is_not_a_quantity_is_refused(text: str) -> None:
+def test_a_text_that_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="Kubernetes quantity"):
         quantities.parse_quantity(text)
 

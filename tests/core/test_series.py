@@ -121,7 +121,7 @@ NO_SELECTORS = ("app=web,", "=web", "app web", "app=web tier=x", "tier in a", "t
 
 
 @pytest.mark.parametrize("text", [*NO_SELECTORS, "!", "a>5", "b in (a b)"])
-def test_what_is_not_a_selector_is_refused(text: str) -> None:
+def test_a_text_that_is_no_selector_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="label selector") as refused:
         parse(text)
     assert repr(text) in str(refused.value)

@@ -239,7 +239,7 @@ def test_jitter_changes_no_count(
 
 
 @given(st.data(), st.sampled_from(PERIODS), loads)
-def test_what_is_one_period_old_has_left_the_period(
+def test_an_event_as_old_as_the_period_has_left_it(
     data: st.DataObject, period: float, loads: list[int]
 ) -> None:
     of = data.draw(specs(period))

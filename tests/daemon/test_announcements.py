@@ -124,7 +124,7 @@ def test_a_breaker_that_trips_is_an_error_and_leaves_the_daemon_ready(
 
 
 @pytest.mark.parametrize("change", [BreakerChange.RELEASED, BreakerChange.REMOVED])
-def test_what_an_operator_does_to_a_breaker_is_no_error(
+def test_a_breaker_released_by_an_operator_is_no_error(
     announced: Announced, lines: Lines, change: BreakerChange
 ) -> None:
     """Nobody is woken by what they have just done."""
