@@ -18,7 +18,6 @@ from autoscaler.lab.past.range_files import default_folder
 def test_a_failed_replacement_leaves_only_the_old_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a full disk the old content stays, and no half of the new one."""
     file = tmp_path / "a.yaml"
     file.write_bytes(b"before")
 
@@ -34,7 +33,6 @@ def test_a_failed_replacement_leaves_only_the_old_content(
 
 
 def test_an_output_replaces_a_regular_file_and_keeps_its_mode(tmp_path: Path) -> None:
-    """A new one has the usual mode."""
     file = tmp_path / "report.html"
     file.write_bytes(b"before")
     file.chmod(0o640)
@@ -95,7 +93,6 @@ NAMES = st.one_of(
 def test_no_name_leads_out_of_the_folder(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], force: bool
 ) -> None:
-    """Neither by its parts nor by existing links; files are written below the folder."""
     outside = tmp_path_factory.mktemp("outside")
     folder = outside / "folder"
     folder.mkdir()

@@ -277,7 +277,6 @@ PLACES = (
 def test_a_text_anywhere_in_a_configuration_is_read_in_proportion_to_it(
     place: str, tmp_path: Path
 ) -> None:
-    """The cost of an included file is proportional to its length."""
     file = tmp_path / "autoscaler.yaml"
 
     def load(text: str) -> None:

@@ -113,7 +113,6 @@ def test_skipped_times_move_to_the_next_instant_and_repeated_times_count_once(zo
 def test_the_last_instant_before_one_is_found(
     zone: str, expression: str, now: str, expected: str
 ) -> None:
-    """The last one is found however long ago it was."""
     last = Cron(expression, ZoneInfo(zone)).last_until(unix_time(now, zone))
     assert last == unix_time(expected)
 
@@ -184,13 +183,11 @@ WINDOWS = [
 def test_a_window_is_open_between_its_start_and_its_end(
     schedule: Schedule, now: str, until: str | None
 ) -> None:
-    """A window is open from an instant of its start to the next end, which it has as text."""
     texts = [window.until_text for window in open_windows([schedule], unix_time(now))]
     assert texts == ([] if until is None else [until])
 
 
 def test_of_several_schedules_all_that_are_open_count() -> None:
-    """The open ones are returned in their order, each with the instant of its end."""
     now = unix_time("2026-11-23T16:00")
     evening = window("0 15 * * *", "30 23 * * *", "UTC")
     assert open_windows([OFFICE, NIGHT, evening], now) == (
@@ -201,7 +198,6 @@ def test_of_several_schedules_all_that_are_open_count() -> None:
 
 
 def test_windows_do_not_depend_on_the_order_of_instants() -> None:
-    """The memory never shows: the clock may be set, and threads have times of their own."""
     begin = int(unix_time("2026-10-23T00:00"))
     times = [float(second) for second in range(begin, begin + 4 * 86400, 1800)]
     expected = {now: len(open_windows([OFFICE, NIGHT], now)) for now in times}
@@ -230,7 +226,6 @@ def _two_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_two_expressions")
 def test_forgotten_expressions_are_read_again() -> None:
-    """They are read again at the changes of their windows, with the same outcome."""
     begin = int(unix_time("2026-10-23T00:00"))
     many = [window(f"{minute} 8 * * *", f"{minute} 18 * * *") for minute in range(4)]
     for now in range(begin, begin + 2 * 86400, 3600 * 5):
@@ -309,5 +304,4 @@ SECONDS_OPEN = [
 def test_seconds_open_are_zero_if_each_start_is_an_end(
     start: str, end: str, seconds: float | None
 ) -> None:
-    """Zero where each start is an end too, None where there are too many to tell."""
     assert schedules.seconds_open(start, end, "UTC") == seconds

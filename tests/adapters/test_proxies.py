@@ -66,7 +66,6 @@ def assert_refused(message: str, *parts: str) -> None:
 def test_a_proxy_that_cannot_be_used_for_a_cluster_is_refused_with_its_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, proxy: Any, fault: str
 ) -> None:
-    """No connection is tried without it."""
     path = written(tmp_path, **({where: proxy} if where == "proxy-url" else {}))
     if where == "pod":
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
@@ -85,7 +84,6 @@ def test_a_proxy_that_cannot_be_used_for_a_cluster_is_refused_with_its_fault(
 def test_a_proxy_that_is_not_used_is_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excepted: str
 ) -> None:
-    """The environment may have it for other programs."""
     monkeypatch.setenv("ALL_PROXY", "socks5://proxy.test:1080")
     monkeypatch.setenv("NO_PROXY", excepted)
     with ScriptedApiServer(scale(3)) as server, connect(written(tmp_path, server.url)) as api:
@@ -98,7 +96,6 @@ def test_a_proxy_that_is_not_used_is_not_checked(
 def test_a_proxy_without_a_scheme_is_one_of_http(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """As curl and Go have it."""
     with ScriptedApiServer(scale(3)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", form.format(proxy.url.removeprefix("http://")))
         with connect(written(tmp_path, "http://api.invalid:8080")) as api:

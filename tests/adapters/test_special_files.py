@@ -75,7 +75,6 @@ def test_a_special_file_in_place_of_the_record_is_refused(
 def test_a_special_file_in_place_of_the_state_is_refused(
     tmp_path: Path, make: tuple[Make, str], end: str
 ) -> None:
-    """The daemon tells it and keeps its histories in memory; `plan` and `release` tell it."""
     state_in(tmp_path)
     make[0](tmp_path / f"{DATABASE}{end}")
     assert make[1] in instance(str, read_saved(tmp_path))
@@ -98,7 +97,6 @@ def test_a_special_file_in_place_of_a_lock_is_refused(
 
 @pytest.mark.parametrize("name", [LOCK, RECORD_LOCK])
 def test_a_lock_is_not_written_through_a_link(tmp_path: Path, name: str) -> None:
-    """In a folder of several it may lead to a file of the daemon's user."""
     precious = tmp_path / "precious"
     precious.write_text("x")
     (tmp_path / name).symlink_to(precious)

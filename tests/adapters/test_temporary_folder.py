@@ -72,7 +72,6 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next_and_that_of_a_liv
 
 
 def test_a_child_keeps_the_folder_of_its_parent(tmp: Path) -> None:
-    """As the demo's Prometheus does when the demo is killed."""
     folder = tmp / f"{PREFIX}1"
     folder.mkdir(0o700)
     mark(folder)
@@ -109,7 +108,6 @@ def test_a_foreign_folder_stays(tmp: Path) -> None:
 
 
 def test_a_folder_that_was_not_made_as_a_temporary_one_stays(tmp: Path) -> None:
-    """A state directory and a backup may be named as one is, and lie for long."""
     used, backup, copied = (tmp / f"{PREFIX}{name}" for name in ("prod", "backup", "copied"))
     descriptor = lock(used, RECORD_LOCK)
     backup.mkdir(0o700)
@@ -126,7 +124,6 @@ def test_a_folder_that_was_not_made_as_a_temporary_one_stays(tmp: Path) -> None:
 
 
 def test_a_folder_that_is_left_goes_however_young_it_is(tmp: Path) -> None:
-    """A daemon that is killed and started again at once does not leave its record for long."""
     left = tmp / f"{PREFIX}1"
     left.mkdir(0o700)
     mark(left)

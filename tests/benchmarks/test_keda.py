@@ -16,7 +16,6 @@ PROMETHEUS = "http://127.0.0.1:9090"
 
 
 def test_both_sides_have_the_same_configuration(tmp_path: Path) -> None:
-    """A ScaledObject, converted, is our target, but for names and the query."""
     prometheus = SimpleNamespace(url=PROMETHEUS)
     bed = SimpleNamespace(prometheus=prometheus, folder=tmp_path, kubeconfig=tmp_path / "config")
     bed.kubeconfig.touch()
@@ -33,5 +32,4 @@ def test_both_sides_have_the_same_configuration(tmp_path: Path) -> None:
 
 
 def test_the_keda_version_is_pinned() -> None:
-    """go.mod says which KEDA the figures are of."""
     assert MODULE.version() == "v2.21.0"

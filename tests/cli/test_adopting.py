@@ -123,7 +123,6 @@ def run(
 def test_an_obstacle_keeps_everything_unchanged(
     run: Callable[..., Bed], world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It is named with what to do; the HPA, the file and the folder are as before."""
     for name in ("never", "lost"):
         world.deploy(name, paused=True)
     bed = run(world.target("never", mode="shadow"), world.target("lost", metrics=[]))
@@ -193,7 +192,6 @@ def test_a_target_of_another_shard_is_refused(
 
 
 def test_an_interrupted_move_is_continued(run: Callable[..., Bed], world: World) -> None:
-    """An HPA that is not at rest, and a daemon that is gone."""
     bed = run(hpa=8)
     code, out, error = bed.adopt("a", EXECUTE)
     hpa = f'{HPA} "web"'
@@ -218,7 +216,6 @@ def test_an_interrupted_move_is_continued(run: Callable[..., Bed], world: World)
 
 
 def test_an_autoscaler_that_returns_has_the_tool_that_makes_it() -> None:
-    """Helm and GitOps are known by what they write on their objects."""
     hpa = others.autoscaler("web")
     hpa["metadata"]["labels"] = {"kustomize.toolkit.fluxcd.io/name": "shop"}
     text = adoption_text.not_gone("shop/web", Other(hpa))
@@ -266,7 +263,6 @@ def test_a_move_is_continued_after_a_kill_at_any_step_over_and_back(
 
 
 def test_two_moves_at_once_have_the_same_result(run: Callable[..., Bed]) -> None:
-    """One of both may find that the other has done it."""
     bed = run(hpa=1)
     spec = bed.world.api.get(bed.path())["spec"]
     place = SourceOptions(f"http://{bed.daemon.address}", config=bed.daemon.file)
@@ -285,7 +281,6 @@ def test_two_moves_at_once_have_the_same_result(run: Callable[..., Bed]) -> None
 def test_an_hpa_that_is_edited_after_it_was_saved_stays(
     run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch, edit: str
 ) -> None:
-    """The next run saves the edited one."""
     bed, save = run(hpa=1), Move.save
     api, path = bed.world.api, bed.path()
 
@@ -316,7 +311,6 @@ def test_an_hpa_that_is_edited_after_it_was_saved_stays(
 def test_a_target_at_zero_goes_back_with_a_count_at_which_an_hpa_acts(
     run: Callable[..., Bed], least: int | None, count: int
 ) -> None:
-    """The minimum of the HPA, and 1 at least; the review says so and changes nothing."""
     bed = run(hpa=1)
     bed.world.api.patch(bed.path(), {"spec": {"minReplicas": least}})
     assert bed.adopt("a", EXECUTE)[0] == 0
@@ -359,7 +353,6 @@ def test_no_text_of_the_cluster_is_printed_raw(
 
 
 def test_a_target_goes_back_without_a_manifest(run: Callable[..., Bed]) -> None:
-    """The HPA is made from the target, once somebody has seen what it lacks."""
     bed = run()
     assert_parts(bed.refused("a", BACK), "External metric demand", "--force")
     code, reviewed, _ = bed.adopt("a", AdoptOptions(back=True))

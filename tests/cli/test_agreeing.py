@@ -68,7 +68,6 @@ def begins(text: str) -> list[str]:
 
 
 def test_the_worst_target_is_first_and_the_state_of_the_move_is_last(folder: Path) -> None:
-    """The two longest disagreements of each; it fails as long as a target is not ready."""
     with daemon(folder) as url:
         code, out, _ = ran("--url", url)
     assert code == 1
@@ -89,7 +88,6 @@ def test_the_worst_target_is_first_and_the_state_of_the_move_is_last(folder: Pat
 
 
 def test_a_named_target_has_all_disagreements_of_the_time(folder: Path) -> None:
-    """A shorter time begins in the middle of the third disagreement."""
     with daemon(folder) as url:
         code, out, _ = ran("--url", url, "shop/bad")
         shorter = ran("--url", url, "--since", f"{9000 - 1440}s", "shop/bad")[1]
@@ -114,7 +112,6 @@ def test_json_has_everything(folder: Path) -> None:
 
 
 def test_a_directory_has_the_targets_that_are_still_in_shadow(tmp_path: Path) -> None:
-    """A target that is live now has its comparison only if it is named."""
     for timeline, last in (
         (Timeline(SPEC, extensions=SHADOW), "0 of 1 "),
         (Timeline(SPEC), "no target"),

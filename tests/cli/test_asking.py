@@ -69,7 +69,6 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_query_is_shown_with_its_series_and_its_metrics(
     write: Write, prometheus_server: PrometheusServer, prometheus_exporter: Exporter
 ) -> None:
-    """A metric or a query without series has one warning."""
     for queue, waiting in (("orders", 90.0), ("mails", 7.5)):
         prometheus_exporter.set("asked_messages", {"queue": queue}, waiting)
     prometheus_server.wait_for("asked_messages", count=2)
@@ -89,7 +88,6 @@ def test_each_query_is_shown_with_its_series_and_its_metrics(
 
 
 def test_a_series_without_a_finite_value_is_a_warning(write: Write) -> None:
-    """It is there, with NaN or an infinity: that is not the warning of a query without series."""
     pod = 'label_replace(label_replace(vector(%s), "pod", "worker-1", "", ""), "namespace", "shop"'
     queries = {"ratio": "vector(0) / 0", "most": "vector(1) / 0", "rps": f'{pod % "NaN"}, "", "")'}
     target = {"type": "AverageValue", "averageValue": 1}
@@ -158,7 +156,6 @@ def test_a_refused_query_has_its_place_in_the_included_file(
 
 
 def test_a_server_that_does_not_answer_has_one_reason_for_all_queries(write: Write) -> None:
-    """Most queries are not even asked."""
     queries = {f"q{number}": f"vector({number})" for number in range(30)}
     url = f"http://127.0.0.1:{free_port()}"
     file = write(queries, external("q0"), url=url)

@@ -137,7 +137,6 @@ def test_options_of_the_connection_to_the_daemon_are_one_group_of_help(command: 
 
 
 def test_the_environment_names_the_configuration(tmp_path: Path) -> None:
-    """AUTOSCALER_CONFIG is the file of each command that takes one, unless another is named."""
     for name in ("a", "b"):
         write_config(tmp_path / f"{name}.yaml", queue_config("http://p:9090", "shop", name, name))
     environment = NOWHERE | {"AUTOSCALER_CONFIG": str(tmp_path / "a.yaml")}
@@ -152,7 +151,6 @@ def test_the_environment_names_the_configuration(tmp_path: Path) -> None:
 
 
 def test_the_environment_names_the_daemon(tmp_path: Path) -> None:
-    """AUTOSCALER_URL is what each command that asks a daemon takes for --url."""
     url = f"http://127.0.0.1:{free_port()}"
     write_config(tmp_path / "a.yaml", queue_config("http://p:9090", "shop", "a"))
     environment = NOWHERE | {"AUTOSCALER_URL": url}
@@ -287,7 +285,6 @@ def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, names
 
 
 def test_a_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) -> None:
-    """`--explain NAMESPACE/NAME` prints reading, ratio, proposal and verdict; exit 0."""
     ran = plan("--explain", f"{namespace}/worker")
     assert ran.returncode == 0, ran.stderr
     assert_parts(
@@ -314,7 +311,6 @@ def test_a_plan_of_no_targets_names_the_file(
 def test_a_plan_of_a_target_knows_its_neighbours(
     plan: Plan, admin_api: Api, namespace: str
 ) -> None:
-    """A target that shares pods with another one is blocked, though only it is planned."""
     twin = workloads.deployment("ghost", 1)
     labels = {"app": "worker"}
     twin["spec"]["selector"]["matchLabels"] = labels

@@ -77,7 +77,6 @@ def test_a_file_that_is_there_is_written_over_only_when_asked(tmp_path: Path) ->
 
 
 def test_the_exit_code_says_how_much_was_imported(tmp_path: Path) -> None:
-    """0 whole, 1 something could not be read, 3 something was refused, or nothing was there."""
     assert imported(tmp_path, WEB).code == 0
     assert imported(tmp_path, WEB, "spec: [").code == 3
     output = tmp_path / "out" / "autoscaler.yaml"
@@ -91,7 +90,6 @@ def test_the_exit_code_says_how_much_was_imported(tmp_path: Path) -> None:
 
 
 def test_an_output_that_is_a_folder_is_refused(tmp_path: Path) -> None:
-    """One line, and nothing half-written stays behind."""
     (tmp_path / "hpa.yaml").write_text(WEB)
     (tmp_path / "out.yaml").mkdir()
     code, _, error = ran("import", str(tmp_path / "hpa.yaml"), "-o", str(tmp_path / "out.yaml"))
@@ -102,7 +100,6 @@ def test_an_output_that_is_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
-    """Its YAML and JSON files are read in the order of their names; hidden files are not."""
     folder = tmp_path / "k8s"
     for name in ("b.yml", "a/z.json", ".git/c.yaml", "notes.txt", "a/.swp.yaml"):
         path = folder / name
@@ -172,7 +169,6 @@ def test_with_shadow_each_target_has_the_mode(tmp_path: Path) -> None:
 
 
 def test_secrets_are_named_and_never_read(tmp_path: Path) -> None:
-    """The report says which file holds which key; that they have to be mounted is exit code 3."""
     done = imported(tmp_path, SCALED, SECRET)
     assert "hunter2" not in done.text + json.dumps(done.report)
     assert done.code == 3
@@ -226,7 +222,6 @@ def test_an_authentication_without_a_namespace_is_in_the_namespace_of_the_option
 def test_the_text_report_has_sources_differences_and_tasks(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
-    """A line of each source, then differences, tasks and counts; keys with -v."""
     file = tmp_path / "hpa.yaml"
     web = hpa("minReplica: 3").replace("apiVersion: apps/v1, ", "")
     patch = "---\nkind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\n"
@@ -256,7 +251,6 @@ def test_the_text_report_has_sources_differences_and_tasks(
 
 
 def test_hostile_texts_are_printed_escaped(tmp_path: Path) -> None:
-    """Control characters of names reach neither a report nor the configuration."""
     text = WEB.replace("name: web}", 'name: "\\u202e\\e[31m|`"}').replace(", namespace: shop", "")
     for report in ("text", "json"):
         (tmp_path / "h.yaml").write_text(text)

@@ -124,7 +124,6 @@ def test_a_pause_keeps_the_manager_of_the_replicas(shop: Shop) -> None:
 def test_a_refused_name_keeps_no_other_from_being_paused(
     shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A workload that does not exist, a kind that nobody serves, and a right that is missing."""
     space = shop.namespace
     names = [f"{space}/weeb", f"{space}/deployment/web", f"{space}/web"]
     assert pause(names) == 1
@@ -148,7 +147,6 @@ def test_a_refused_name_keeps_no_other_from_being_paused(
 
 
 def test_with_a_configuration_only_its_targets_are_paused(shop: Shop, tmp_path: Path) -> None:
-    """Another name is refused, with a suggestion."""
     file = write_config(
         tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", shop.namespace, "web")
     )
@@ -170,7 +168,6 @@ def test_with_a_configuration_only_its_targets_are_paused(shop: Shop, tmp_path: 
 def test_a_pause_of_the_configuration_is_overridden_only_with_force(
     shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An annotation wins over it."""
     document = queue_config("http://127.0.0.1:1", shop.namespace, "web")
     (target,) = cast("list[dict[str, object]]", document["targets"])
     target["paused"] = True

@@ -58,7 +58,6 @@ def test_brackets_and_colons_of_a_failure_are_printed(text: str) -> None:
 
 
 def test_a_decision_has_a_line_of_counts_the_verdict_and_a_line_of_each_metric() -> None:
-    """What was done and why, what restricts it, and each metric's value, target and proposal."""
     head, reason, metric = planned({"queue": answer(600.0)})
     assert head == "shop/Deployment/a  2 -> 4"
     assert_parts(reason, "2 -> 4", "300/30", " 20", "4 per sync")
@@ -66,14 +65,12 @@ def test_a_decision_has_a_line_of_counts_the_verdict_and_a_line_of_each_metric()
 
 
 def test_a_failure_of_one_target_is_printed_once() -> None:
-    """It is in the verdict, and neither in the metric's line nor in one of an Event."""
     head, reason = planned({"queue": QueryFailure(REFUSED)})
     assert head == "shop/Deployment/a  2 -> 2"
     assert reason.endswith(f"queue: {REFUSED}")
 
 
 def test_a_failure_of_many_targets_is_printed_once_with_their_names() -> None:
-    """The targets that it blocks are listed; a target that another metric moves refers to it."""
     answers: Answers = {"queue": QueryFailure(REFUSED), "rest": answer(90.0)}
     failure, count, *blocked, blank, head, reason, metric = planned(answers, A, B, two_metrics("c"))
     assert failure == f"failure 1: {REFUSED}"
@@ -93,7 +90,6 @@ def test_scales_that_cannot_be_read_are_one_failure_and_have_no_counts() -> None
 
 
 def test_failures_of_different_queries_are_not_one_failure() -> None:
-    """Two queries without series are two mistakes."""
     lines = planned(EMPTY, A, external("shop", "b", promql="rest"))
     assert "failure" not in "\n".join(lines)
     assert [line.split()[0] for line in lines if line.startswith("shop/")] == KEYS

@@ -77,7 +77,6 @@ def test_absent_servers_are_given_up_after_a_second(
     capsys: pytest.CaptureFixture[str],
     away: tuple[str, str],
 ) -> None:
-    """A name that does not resolve and a refused connection, of Prometheus and the API server."""
     server, path = away
     monkeypatch.setenv("KUBECONFIG", path)
     names = [f"w{number}" for number in range(40)]
@@ -171,7 +170,6 @@ def test_a_plan_fails_if_the_daemon_could_not_write(
     prevents_writes: bool,
     shadow: bool,
 ) -> None:
-    """The exit code is 1; not for other rights, nor for targets that are never written."""
     monkeypatch.setitem(globals(), "LACKED", [MissingRight("no", "x", prevents_writes)])
     file = two_queues(tmp_path)
     if shadow:
@@ -194,7 +192,6 @@ def test_a_list_of_hpas_that_is_forbidden_has_one_note(
 
 
 def test_a_plan_sends_only_the_queries_of_its_targets(world: Memory, tmp_path: Path) -> None:
-    """Their neighbours of the namespace are read for their selectors alone."""
     assert print_plan(two_queues(tmp_path), ("shop/b",)) == 0
     assert world.queried == ["vector(6)"]
 
@@ -265,7 +262,6 @@ def target(name: str, *metrics: object) -> dict[str, object]:
 
 
 def test_each_query_is_named_by_its_place(tmp_path: Path) -> None:
-    """Two names of one PromQL are two places; a target without metrics has the built-in query."""
     metrics = (
         written_external("b"),
         written_external("waiting", "sum(waiting)"),

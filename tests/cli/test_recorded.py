@@ -270,7 +270,6 @@ def test_history_has_a_line_for_each_change_in_order(source: Source, state: Path
 def test_history_is_limited_to_a_span_and_a_number(
     source: Source, options: str, times_of_day: list[str], parts: list[str]
 ) -> None:
-    """The first changes are left out, which is reported, like a span without any."""
     code, out, err = read(source, f"history {options}")
     assert (code, [line[11:19] for line in out.splitlines()]) == (0, times_of_day)
     assert err.count("\n") == 1 + len(parts)

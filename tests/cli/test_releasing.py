@@ -77,7 +77,6 @@ def test_a_release_of_nothing_is_a_success(tmp_path: Path) -> None:
 def test_another_server_than_the_held_one_is_refused(
     state: Path, server: str, code: int, hint: str
 ) -> None:
-    """The servers that are held, or that exist, are named; a mistake releases nothing."""
     failed, error = released(state, "--server", server)
     assert failed == code
     assert_parts(error, server, hint)

@@ -301,7 +301,6 @@ def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
 
 
 def test_the_json_is_one_line_without_empty_fields(arguments: tuple[object, ...]) -> None:
-    """The same in any number of processes."""
     first, second = (replayed(*arguments, "-o", "json", "--processes", n)[1] for n in (1, 2))
     assert first == second
     assert first.count("\n") == 1

@@ -40,7 +40,6 @@ def test_commands_of_a_walk_print_what_it_shows(
 
 
 def test_each_first_page_and_kind_of_migration_has_a_walk() -> None:
-    """An HPA with an adapter and a ScaledObject; and the three first pages."""
     assert (len(_EXAMPLES), len(STARTS)) == (2, 3)
     assert all(walk.count("```console") == 1 for _, walk in _EXAMPLES)
 

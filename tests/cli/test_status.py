@@ -120,7 +120,6 @@ def shadowed(*readings: Reading, wants: int | None = 3) -> SyncResult:
     ],
 )
 def test_shadow_has_a_reason_where_counts_differ(result: SyncResult, parts: list[str]) -> None:
-    """Or where it fails."""
     _, _, *below = lines_for_terminal(report_of(metrics_of(result)), 200)
     assert bool(below) is bool(parts)
     assert_parts("\n".join(below), *parts)
@@ -165,7 +164,6 @@ def test_a_wide_terminal_has_the_metrics_in_their_column_like_kubectl() -> None:
 
 @pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 100, 120, 500])
 def test_no_width_breaks_a_word(width: int) -> None:
-    """Every word of the widest table is a word of each other one."""
     report = report_of(fleet())
     whole, lines = (list(lines_for_terminal(report, item)) for item in (1000, width))
     words, expected = (
@@ -206,7 +204,6 @@ AGES = """
 
 @pytest.mark.parametrize(("seconds", "text"), [row.split("=") for row in AGES.split()])
 def test_ages_are_as_kubectl_writes_them(seconds: str, text: str) -> None:
-    """The table of apimachinery's duration.HumanDuration."""
     assert age(float(seconds)) == text
 
 
@@ -214,7 +211,6 @@ def test_ages_are_as_kubectl_writes_them(seconds: str, text: str) -> None:
 
 
 def test_named_targets_are_shown_in_the_order_of_the_configuration_with_their_sum() -> None:
-    """Names may have the kind; the JSON has also the fields that the table does not show."""
     views = views_of(fleet(), healthy())
     code, out, err = status_of(views, "shop/web", "shop/Deployment/order-worker")
     names = [line.partition("\t")[0] for line in out.splitlines()]
@@ -252,7 +248,6 @@ MISTAKEN = [
 def test_a_file_with_mistakes_still_has_an_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """One line says that the file is not what runs."""
     file = tmp_path / "c.yaml"
     with serving(views_of(fleet(), healthy())) as listener:
         if "PORT" not in text:

@@ -105,7 +105,6 @@ def refused(*names: str, keys: list[str] = KEYS) -> str:
 
 
 def test_a_key_names_one_target_and_no_name_all() -> None:
-    """NAMESPACE/NAME names each target of that name."""
     assert chosen(["shop/StatefulSet/web"], KEYS) == {"shop/StatefulSet/web"}
     assert chosen(["shop/web"], KEYS) == {"shop/StatefulSet/web", "shop/Deployment/web"}
     assert chosen([], KEYS) == set(KEYS)
@@ -126,13 +125,11 @@ def test_a_key_names_one_target_and_no_name_all() -> None:
     ],
 )
 def test_a_misspelt_name_has_a_suggestion(name: str, meant: str) -> None:
-    """A namespace that is left out, another case and misspelling are recognized."""
     message = refused(name)
     assert_parts(message, f" {name}", f" {meant}?")
 
 
 def test_each_unknown_name_has_its_line() -> None:
-    """A name with a suggestion has its own; the others have the first ten targets."""
     similar, others = refused("shop/web", "x", "order-worker", "y").splitlines()
     assert_parts(similar, " order-worker", " shop/order-worker?")
     assert_parts(others, " x, y", f" {', '.join(KEYS)}")
@@ -145,7 +142,6 @@ ESCAPES = "\x1b[2J\x1b]0;owned\x07\u202e\r"
 
 
 def test_names_with_escapes_are_printed_escaped() -> None:
-    """Typed, suggested and listed names; they may be from a record or a daemon of others."""
     keys = [f"shop/Deployment/web{ESCAPES}", f"shop/Deployment/{ESCAPES}"]
     for name in (f"shop/Deployment/WEB{ESCAPES}", "wholly-different"):
         message = refused(name, keys=keys)

@@ -137,10 +137,6 @@ def test_the_cheapest_candidate_within_the_bound_of_the_shortage_is_chosen(tmp_p
 def test_the_table_has_the_front_and_the_configuration_in_80_columns(
     tmp_path: Path, preference: tuple[str, ...], columns: list[str], added: int
 ) -> None:
-    """Replica-hours have five digits, and each candidate has a value of each setting.
-
-    The configuration is added where it is not one of the preferred candidates.
-    """
     arguments = command(tmp_path, 2, "0.1", maxReplicas=10_000)
     out = ran(*arguments, "--trials", "60", "--processes", "1", *preference)[1]
     found = known(re.search(r" (\d+) of (\d+) (.*?):\n\n(.*?)\n\n", out, re.DOTALL))

@@ -77,7 +77,6 @@ def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: 
 def test_validate_reads_a_file_or_standard_input(
     tmp_path: Path, line: str, code: int, place: str, part: str
 ) -> None:
-    """Standard input includes files of the working directory.  With a warning a file is valid."""
     (tmp_path / "more.yaml").write_text("targets: []\n")
     text = f"prometheus: {{url: http://p:9090}}\ninclude: [more.yaml]\n{line}\n"
     (tmp_path / "a.yaml").write_text(text)
@@ -88,7 +87,6 @@ def test_validate_reads_a_file_or_standard_input(
 
 
 def test_validate_of_a_manifest_names_the_command_that_converts_it(tmp_path: Path) -> None:
-    """It prints nothing to be redirected."""
     spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5}
     kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     file = write_config(tmp_path / "hpa.yaml", {**kind, "metadata": {"name": "web"}, "spec": spec})
@@ -99,7 +97,6 @@ def test_validate_of_a_manifest_names_the_command_that_converts_it(tmp_path: Pat
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
 def test_a_pipe_is_refused_at_once(tmp_path: Path, command: str) -> None:
-    """Nobody writes to it, and nothing waits for that."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     option = [] if command == "validate" else ["-c"]

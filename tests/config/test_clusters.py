@@ -49,7 +49,6 @@ def test_an_entry_for_several_clusters_is_a_target_of_each(tmp_path: Path) -> No
 
 
 def test_a_server_name_for_each_cluster_keeps_their_breakers_apart(tmp_path: Path) -> None:
-    """Also at one address: no owner of a cluster can hold the scale-downs of another one."""
     text = document("clusters: [us, eu]\n").replace("http://e", "http://p")
     breakers = Breakers()
     breakers.change(Breaker(), loaded(tmp_path, text).targets)
@@ -77,7 +76,6 @@ def test_the_only_cluster_has_all_targets(tmp_path: Path, clusters: str, name: s
 
 
 def test_metrics_of_pods_have_the_series_labels_of_the_cluster(tmp_path: Path) -> None:
-    """External metrics do not; the built-in query keeps the label, so that it is one request."""
     eu, us = loaded(tmp_path, document(f"clusters: [eu, us]\nserver: default\n{RPS}")).targets
     of_eu, of_us = (("cluster", "eu-1"),), (("cluster", "us-1"),)
     assert [query.series_labels for query in eu.queries] == [of_eu, (), of_eu, of_eu]

@@ -283,7 +283,6 @@ WRITTEN = [
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_targets_are_the_same_when_written_again(tmp_path: Path, text: str) -> None:
-    """Each example, and every setting of a target."""
     (tmp_path / "targets.d").symlink_to(Path("config/targets.d").resolve())
     config, document = loaded(tmp_path, text), yaml.safe_load(text)
     rest = {key: document[key] for key in ("prometheus", "clusters") if key in document}

@@ -66,7 +66,6 @@ def test_examples_select_the_series_of_one_namespace_or_job() -> None:
 
 
 def test_the_reference_has_the_defaults(tmp_path: Path) -> None:
-    """Each of its settings, and the behavior and the queries of its target."""
     written = load(ROOT / "config" / "autoscaler.yaml")
     text = target(f"behavior: {{}}\nmetrics:\n{EXTERNAL}")
     bare = loaded(tmp_path, f"{text}scaleDownBreaker: {{}}\n")
@@ -145,7 +144,6 @@ def test_whole_configurations_of_the_documentation_load(tmp_path: Path) -> None:
 
 
 def test_the_example_of_keda_equals_its_conversion(tmp_path: Path) -> None:
-    """The ScaledObject of docs/guides/keda.md, converted, equals the target beside it."""
     text = (ROOT / "docs" / "guides" / "keda.md").read_text(encoding="utf-8")
     scaled_object, written = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     (converted,) = imported(tmp_path, scaled_object).decided.targets

@@ -57,7 +57,6 @@ def faults_of(main: Path) -> list[tuple[str, int | None, str, str]]:
 
 
 def test_targets_of_all_files_are_in_order(tmp_path: Path) -> None:
-    """The main file's come first, then the files' in the order of patterns, sorted within each."""
     main = PROMETHEUS + "include: [more.yaml, 't?/*.yaml']\n" + targets("main")
     files = {
         "t2/a.yaml": targets("t2a"),
@@ -222,7 +221,6 @@ def test_a_query_name_in_two_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_the_only_fault(tmp_path: Path) -> None:
-    """Queries that a file might hold are not called unknown while it cannot be read."""
     files = {"targets.d/a.yaml": QUEUE, "targets.d/b.yaml": "queries: {queue_length: [}\n"}
     (fault,) = faults_of(write(tmp_path, files))
     assert fault[0] == "targets.d/b.yaml"

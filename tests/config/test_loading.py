@@ -32,7 +32,6 @@ from tests.narrowing import known
 
 
 def test_an_address_alone_has_the_defaults(tmp_path: Path) -> None:
-    """The HPA's; histories are kept, loopback is listened on, and nobody is elected."""
     config = loaded(tmp_path, top(""))
     assert config.sync_period == 15.0
     assert config.flags == Flags(0.1, 300.0, 300.0, 30.0)
@@ -143,7 +142,6 @@ def test_the_sync_period_of_a_target_wins(tmp_path: Path) -> None:
 
 
 def test_zero_null_and_numbers_of_either_kind_count_as_what_they_are(tmp_path: Path) -> None:
-    """0 as kube-controller-manager honours it, null as absent; a text is a quantity."""
     flags = ["downscaleStabilization", "cpuInitializationPeriod", "initialReadinessDelay"]
     text = "tolerance: 0\n" + "".join(f"{flag}: 0\n" for flag in flags)
     assert loaded(tmp_path, top(text)).flags == Flags(0.0, 0.0, 0.0, 0.0)
@@ -197,7 +195,6 @@ WITH_WORDS = Query(
 
 
 def test_a_query_by_name_or_inline_has_its_words(tmp_path: Path) -> None:
-    """Window, age, labels and those for missing data; a window is also its range."""
     words = "window: 2m, maxAge: 1m, labels: {pod: pod_name}, server: mimir"
     words = f"{{query: up, {words}, empty: zero, nan: zero, partial: use}}"
     for inline, named, query in (
@@ -305,7 +302,6 @@ def special(tmp_path: Path, kind: str) -> Iterator[Path]:
 
 @pytest.mark.timeout(20)
 def test_a_special_file_is_refused_at_once(tmp_path: Path, special: Path, kind: str) -> None:
-    """As the main file, where `include` or a key names it, and should one replace a secret's."""
     with pytest.raises(ConfigError) as caught:
         load(special)
     assert str(caught.value) == (

@@ -132,7 +132,6 @@ AROUND = [
 @pytest.mark.parametrize("inner", ["up == {}0", 'up{{job!="a"}} < {}1', "a + b != {}c"])
 @pytest.mark.parametrize("around", AROUND)
 def test_a_comparison_inside_another_operation_is_unclear(around: str, inner: str) -> None:
-    """The 0 of a series that it found may come out, or what is made of it."""
     promql = around.format(inner.format(""))
     assert is_condition(promql) is None
     assert is_condition(around.format(inner.format("bool "))) is False
@@ -142,7 +141,6 @@ def test_a_comparison_inside_another_operation_is_unclear(around: str, inner: st
 
 @pytest.mark.parametrize("promql", [*chain.from_iterable(rows(CONDITIONS)), "up ==\n0"])
 def test_a_comparison_is_a_condition(promql: str) -> None:
-    """If it is what is done last, also on either side of `or`, or before `and` and `unless`."""
     assert is_condition(promql) is True
 
 
@@ -231,7 +229,6 @@ def test_names_and_matchers_of_a_selector_are_found() -> None:
 
 
 def test_a_tree_has_each_part_in_its_place() -> None:
-    """Powers bind from the right, a sign less than a power; ranges belong to what is before."""
     x, y = VectorSelector("x"), VectorSelector("y")
     none = frozenset[str]()
     power = BinaryOperation(

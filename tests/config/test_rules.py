@@ -66,7 +66,6 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
 def test_each_fault_is_refused_by_the_loader_and_the_schema(
     tmp_path: Path, text: str, path: str, fragment: str
 ) -> None:
-    """The schema does not see some faults."""
     assert_refused(tmp_path, text, path, fragment)
     assert VALIDATOR.is_valid(value_of(text)) == (text in BEYOND_A_SCHEMA)
 

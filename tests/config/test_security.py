@@ -370,7 +370,6 @@ def of_resource(query: str) -> str:
 def test_a_range_that_is_not_understood_needs_a_window(
     tmp_path: Path, form: Callable[[str], str], path: str
 ) -> None:
-    """Until then it counts as 5m, or as the longest range that is known if that is longer."""
     for query, window, seconds in (
         (UNKNOWN, None, 300.0),
         ("max_over_time(rate(a[$__i])[1h:])", None, 3900.0),

@@ -69,7 +69,6 @@ def server_and_promql(config: Config) -> list[tuple[str, str]]:
 def test_a_query_asks_its_own_server_else_the_targets_else_the_default(
     tmp_path: Path, server: str, free: str, cpu: tuple[str, str], memory: tuple[str, str]
 ) -> None:
-    """Named or inline, of a resource or of a bound; a server's resource query comes first."""
     metrics = [
         external("free"),
         external("bound"),
@@ -97,7 +96,6 @@ def test_a_query_asks_its_own_server_else_the_targets_else_the_default(
 
 
 def test_a_resource_has_its_usual_window_and_its_query_at_every_server(tmp_path: Path) -> None:
-    """A query that replaces a built-in one keeps its window; one server alone may have it."""
     (query,) = loaded(tmp_path, document("server: mimir\n")).targets[0].queries
     assert (query.key, query.window) == (("mimir", "mimir_cpu"), DEFAULTS["cpu"].window)
     text = document(f"server: mimir\nmetrics: [{json.dumps(GPU)}]\n")
@@ -112,7 +110,6 @@ def test_one_query_of_a_server_is_one_object(tmp_path: Path) -> None:
 
 
 def test_each_server_is_a_connection_of_its_own(tmp_path: Path) -> None:
-    """One address under two tenants is two; the one at the top is the default."""
     servers = loaded(tmp_path, document("")).servers
     tenants = {
         name: [value.get_secret_value() for value in server.headers.values()]
@@ -191,7 +188,6 @@ def test_the_weaknesses_of_a_server_are_warnings(tmp_path: Path) -> None:
 
 
 def test_every_query_is_listed_with_its_server(tmp_path: Path) -> None:
-    """Server by server; one that is used at two servers twice, one that nothing uses at its own."""
     metrics = [external("free"), resource("cpu")]
     target = f"minReplicasQuery: least\nmetrics: {json.dumps(metrics)}\n"
     text = document(target)

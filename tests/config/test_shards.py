@@ -46,7 +46,6 @@ def test_another_shard_gets_an_even_part_and_nothing_else_moves() -> None:
 def test_the_number_of_a_shard_is_at_the_end_of_the_name(
     pod: str, number: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the pod, or of the host without a pod."""
     assert ordinal({"POD_NAME": pod}) == number
     monkeypatch.setattr("socket.gethostname", lambda: pod)
     assert ordinal({}) == number
@@ -77,7 +76,6 @@ def document(shards: str, key: str = "cluster", election: str = ELECTION) -> str
 def test_a_process_has_the_targets_of_its_shard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    """Of several clusters it connects to its own only; it knows which shard has the others."""
     monkeypatch.setattr("autoscaler.config.shards.socket.gethostname", lambda: "pod-5")
     config = loaded(tmp_path, document("4", key))
     own = config.of_shard(5)

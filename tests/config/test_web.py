@@ -48,7 +48,6 @@ def test_without_web_the_pages_are_at_listen(tmp_path: Path) -> None:
 
 
 def test_every_setting_of_web_arrives(files: Path) -> None:
-    """Files are found beside the configuration; this machine asks the loopback address."""
     auth = "auth: {bearerTokenFile: token, basicAuthUsersFile: users}"
     tls = TLS.replace("}", ", clientAuthType: RequireAndVerifyClientCert, clientCAFile: other.crt}")
     config = loaded(files, top(f"web: {{listen: 0.0.0.0:9443, {tls}, {auth}}}"))

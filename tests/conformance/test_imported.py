@@ -39,7 +39,6 @@ def test_the_spec_that_is_imported_is_that_of_the_vectors(tmp_path: Path, name: 
 
 
 def test_decisions_through_an_import(tmp_path: Path) -> None:
-    """The documents' examples, played with what was imported, come out as the controller's."""
     for scenario in scenarios(FOLDER / "documented.jsonl.gz"):
         spec = imported_spec(tmp_path, scenario)
         queries = rules_of(scenario).target.queries

@@ -37,7 +37,6 @@ FOLDER = Path(__file__).parent
 def test_every_recorded_tick_comes_out_the_same(
     name: str, scenario_count: int, tick_count: int
 ) -> None:
-    """Counts, conditions, events and reported metrics equal the controller's at every tick."""
     score = play_file(FOLDER / name)
     assert score.mismatches == ()
     assert (score.scenarios, score.ticks) == (scenario_count, tick_count)
@@ -167,7 +166,6 @@ def played(*files: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_player_reports_a_difference_and_reads_plain_and_gzip_files(tmp_path: Path) -> None:
-    """The same scenario, packed or not, exits 0; a wrong replica is a mismatch and exit code 1."""
     scenario = dict(next(scenarios(FOLDER / "documented.jsonl.gz")))
     plain, packed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
     plain.write_text(json.dumps(scenario) + "\n")

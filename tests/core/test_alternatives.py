@@ -213,7 +213,6 @@ def test_the_load_of_pods_is_changed_in_all_of_them() -> None:
 
 
 def test_no_alternative_is_a_load_below_zero() -> None:
-    """One pod is too many only where there is nothing to do, and minReplicas is 1 then too."""
     timeline = target(per_pod("20")).by_hand(2).sync("0s", rps=1)
     assert all(number >= -PARTS for number, _, _ in values(of_last(timeline)))
     timeline = target(per_pod("20")).by_hand(1).sync("0s", rps=20)
@@ -316,7 +315,6 @@ def test_a_minimum_that_would_switch_the_target_off_is_not_named() -> None:
 
 
 def test_a_failed_metric_is_an_alternative_beside_an_inactive_one() -> None:
-    """The other one keeps its own activation: 100 messages, of which it has 20."""
     idle = Extensions(idle=Idle(after=0.0), activations=(0, 100_000))
     timeline = target(QUEUE, MAILS, extensions=idle).sync("0s", queue=None, mails=20)
     assert_only_without(without(timeline), 0, "failed", "queue")

@@ -73,7 +73,6 @@ TO_FIVE = window("a", 5, gradual=True)
 def test_open_windows_replace_the_targets_bounds(
     windows: tuple[OpenWindow, ...], low: Bound, high: Bound
 ) -> None:
-    """Up and down; of several the largest of each; a maximum is never below the minimum."""
     bounds = bounds_of(windows=windows)
     assert (bounds.minimum, bounds.maximum) == (low, high)
 
@@ -125,7 +124,6 @@ def test_a_query_of_a_bound_is_rounded_up_within_the_targets_bounds(
     high: int,
     hold: bool,
 ) -> None:
-    """The last value counts for five minutes."""
     history = ExtensionHistory(known_min=known[0], known_max=known[1])
     readings = {"min_replicas_reading": asked[0], "max_replicas_reading": asked[1]}
     bounds, after = in_force(history, **readings)

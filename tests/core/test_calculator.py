@@ -121,7 +121,6 @@ def test_average_targets(
     reported: int,
     rule: Formula,
 ) -> None:
-    """Usage over target, whatever the pods do; the status count only divides."""
     result = proposed(metric, values(usage), context(spec, status, of=()))
     assert (result.proposal, result.rule) == (proposal, rule)
     assert result.current == MetricValueStatus(average_value=reported)

@@ -33,7 +33,6 @@ SPEC = spec(QUEUE, maximum=20)
 
 
 def test_a_change_by_somebody_else_is_reported_once_with_its_manager() -> None:
-    """The next sync has the count before, the count after and the manager."""
     line = Timeline(SPEC, replicas=4)
     line.sync("0s", queue=40).foreign(None)
     line.by_hand(6, "kubectl")
@@ -42,7 +41,6 @@ def test_a_change_by_somebody_else_is_reported_once_with_its_manager() -> None:
 
 
 def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
-    """Somebody sets back what we set, thrice: we hold, say so, and go on ten minutes later."""
     line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for number, time in enumerate(("15s", "30s"), 1):
         line.by_hand(2, "kubectl").sync(time, queue=40).want(4)
@@ -95,7 +93,6 @@ def test_a_change_by_another_instance_of_ours_counts_as_our_write() -> None:
 
 
 def test_an_autoscaler_with_another_lease_is_somebody_else() -> None:
-    """It has our field manager, but none with our Lease wrote it: three reversals hold us."""
     line = Timeline(SPEC, replicas=2).sync("0s", queue=40).want(4)
     for time in ("15s", "30s", "45s"):
         line.by_hand(2, FIELD_MANAGER).sync(time, queue=40)
@@ -159,7 +156,6 @@ def test_a_standby_knows_a_change_that_it_saw() -> None:
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_only_a_leader_without_memory_waits_after_a_takeover(remembers: bool) -> None:
-    """It waits for one period of a policy."""
     world = TwoWriters(fast(10))
     world.pass_time(60)
     world.instances[1].runs = False
@@ -173,7 +169,6 @@ def test_only_a_leader_without_memory_waits_after_a_takeover(remembers: bool) ->
 
 
 def test_a_recreated_object_is_not_a_known_one() -> None:
-    """Its generations begin again: what happened between is not known."""
     world = TwoWriters(SLOW)
     world.pass_time(10)
     world.leader = -1

@@ -50,7 +50,6 @@ from tests.narrowing import assert_parts, known
 
 @pytest.mark.parametrize("current", [1, 11])
 def test_a_bound_needs_no_metric_and_leaves_old_conditions(current: int) -> None:
-    """No reading is used, nothing is recommended, only AbleToScale is set."""
     before = History(
         recommendations=(Recommendation(7, BASE - 15),),
         conditions=decided(spec(QUEUE, MAILS), observe(4, ERROR, ERROR))[0].conditions,
@@ -77,7 +76,6 @@ def test_the_first_scale_read_is_the_first_recommendation(current: int) -> None:
 
 
 def test_an_unreadable_scale_blocks() -> None:
-    """AbleToScale is False, other conditions stay, nothing is known of the count."""
     _, before = decided(spec(QUEUE), observe(1, values(10)))
     seen = Observation(ReadFailure("deployments.apps web not found"), None, (values(10),))
     decision, after = decided(spec(QUEUE), seen, before)
@@ -107,7 +105,6 @@ PLAIN, OTHERS = observe(1, values(10)), ("shop/Deployment/a", "shop/Job/b")
 def test_without_pods_that_are_surely_its_own_nothing_is_decided(
     seen: Observation, event: str, reason: str
 ) -> None:
-    """No metric is computed and nothing recommended; it ends like a blocked computation."""
     before = History(recommendations=(), desired_replicas=7)
     decision, after = decided(spec(QUEUE), seen, before)
     assert decision.outcome is Outcome.BLOCKED
@@ -239,7 +236,6 @@ def with_condition(
 
 
 def test_a_condition_keeps_its_place_and_the_transition_of_its_status() -> None:
-    """A new one is appended; a new reason or message moves nothing; a flip does, each time."""
     active = Condition("ScalingActive", TRUE, "Valid", "Valid", 100.0)
     assert with_condition((ABLE,), "ScalingActive", TRUE, "Valid", 100.0) == (ABLE, active)
     kept = with_condition((ABLE, ACTIVE), "AbleToScale", TRUE, "Ready", 200.0)
@@ -277,7 +273,6 @@ FLAGS = Flags(tolerance=0.2)
 def test_each_direction_may_have_its_own_tolerance(
     up: float | None, down: float | None, tolerance: Tolerance
 ) -> None:
-    """What is unset comes from the flag."""
     both = behavior(
         rules(percent_policy(100), tolerance=up), rules(percent_policy(100), tolerance=down)
     )
@@ -298,7 +293,6 @@ def test_each_direction_may_have_its_own_tolerance(
     ],
 )
 def test_a_spec_needs_pods_if_one_metric_does(metric: MetricSpec, needed: bool) -> None:
-    """Averages of External and Object metrics read no pods."""
     assert needs_pods(spec(metric)) is needed
     assert needs_pods(spec(QUEUE, metric)) is needed
 

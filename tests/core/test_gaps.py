@@ -203,7 +203,6 @@ def test_a_gap_matters_from_a_tenth_on(range_seconds: float, syncs: int, matters
 
 
 def test_small_gaps_matter_together() -> None:
-    """One failed query is a tenth of five minutes, two within them are more."""
     line = steady(short(0), 300.0).run(15, LOST).run(60, values(150)).run(15, LOST)
     assert line.count_after(values(40)) == 15
     line = steady(short(0), 300.0).run(15, LOST).run(390, values(150)).run(15, LOST)
@@ -222,7 +221,6 @@ def test_one_failure_in_fifty_lets_a_target_scale_down() -> None:
 
 
 def test_a_gap_that_does_not_matter_leaves_a_refill_as_it_is() -> None:
-    """A failure of a second in a range of minutes neither ends nor prolongs what was before."""
     line = steady(short(0), range_seconds=300.0).run(45, LOST)
     line.run(30, values(40)).run(PERIOD, LOST).run(390 - 45, values(40))
     line.assert_goes_down(values(40))
@@ -415,7 +413,6 @@ def test_incomplete_readings_beyond_the_window_take_nothing_down(starts_again: b
 
 
 def test_alternating_kinds_of_failures_leave_a_hole_too() -> None:
-    """No decision for longer than the window, and no metric or kind fails for as long."""
     line = Line(short(300), range_seconds=0.0).run(900, values(150))
     line.run(180, LOST).run(180, part(20)).run(300, values(20))
     assert line.replicas == 15
@@ -507,7 +504,6 @@ def line(of: HorizontalPodAutoscalerSpec, *queries: Query) -> Line:
 
 
 def test_two_ingresses_have_gaps_of_their_own() -> None:
-    """The reading of one is back, and the other was never away: the first is not whole yet."""
     target = line(spec(ONE, TWO, behavior=FREE), Query("rate(x[2m])"), Query("rate(x[2m])"))
     target.run(900, values(150), values(40)).run(60, LOST, values(40))
     target.run(HELD, values(27), values(40))
@@ -516,7 +512,6 @@ def test_two_ingresses_have_gaps_of_their_own() -> None:
 
 
 def test_one_name_on_two_servers_has_two_streaks_of_failures() -> None:
-    """A failure of each is not two in a row."""
     of = spec(QUEUE, QUEUE, behavior=FREE)
     keys = Target("shop", of, (Query("q", server="eu"), Query("q", server="us"))).metric_keys
     fallback = Extensions(fallback=Fallback(4, 2))
@@ -549,12 +544,10 @@ def test_one_name_on_two_servers_has_two_streaks_of_failures() -> None:
 def test_metrics_with_different_queries_have_different_keys(
     other: MetricSpec, query: Query
 ) -> None:
-    """Server, query, how it is read, selector, object and type."""
     assert metric_key(other, query) != metric_key(QUEUE, Query("q"))
 
 
 def test_names_and_targets_are_not_part_of_a_key() -> None:
-    """A metric may be renamed; two of its targets are one reading."""
     key = metric_key(QUEUE, Query("q"))
     assert metric_key(external(average("20"), "renamed"), Query("q")) == key
 
@@ -612,7 +605,6 @@ def test_no_edit_shortens_what_follows_a_gap(lost: int, edited: int, restarted: 
 
 
 def test_an_absence_is_of_the_keys_that_a_target_has_now() -> None:
-    """The gap that was open under another key is the longer one."""
     target = Target("shop", spec(QUEUE), (Query("q", range_seconds=RANGE),), PERIOD)
     open_gap = ReadingGap(NAME, since=BASE - 600.0)
     history = after_absence(target, History((), gaps=(open_gap,)), 60.0, BASE)

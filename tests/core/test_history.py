@@ -138,7 +138,6 @@ CONDITION = {"type": "", "status": "True", "reason": "", "message": "", "last_tr
 def test_a_value_that_no_history_holds_is_refused(
     field: str, value: object, refused: tuple[str, ...]
 ) -> None:
-    """The message has the path, the value and what would be right."""
     with pytest.raises(ValueError, match=f"^{field}: ") as caught:
         read({field: value})
     assert_parts(caught.value, *refused)
@@ -151,7 +150,6 @@ def test_a_text_that_is_not_an_object_is_refused(text: str) -> None:
 
 
 def test_past_instants_must_lie_within_the_given_range() -> None:
-    """Instants that may be in the future are not limited."""
     ahead = ReadingGap("cpu", "web-0", until=T0 + 200_000.0, losses=((T0 - 15.0, 15.0),))
     history = replace(shifted(nth(9), -1000.0), gaps=(ahead,))
     written = json.loads(dumps(history))

@@ -120,10 +120,6 @@ def test_only_a_missing_answer_is_a_partial_failure() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 200), st.booleans()), min_size=1, max_size=30))
 def test_only_a_hold_changes_the_count(course: list[tuple[int, bool]]) -> None:
-    """It is never lower while the query holds and once more; otherwise it is the HPA's count.
-
-    So the stabilization window continues during a hold, and there is no second one after it.
-    """
     of = spec(
         QUEUE,
         minimum=1,
@@ -186,7 +182,6 @@ def test_a_failed_metric_blocks_during_a_hold() -> None:
 
 
 def test_a_hold_keeps_an_idle_target_awake() -> None:
-    """An idle target keeps its count; afterwards it sleeps at once. It wakes at any time."""
     extensions = Extensions(idle=Idle(0, after=60.0))
     line = Timeline(AT_ONCE, replicas=3, extensions=extensions).sync("0s", queue=30).holds(AWAY)
     line.sync("2m", queue=0).want(3).conditions(ScalingLimited="ScaleDownHeld")
@@ -218,7 +213,6 @@ def test_a_lower_fallback_waits_for_the_end_of_a_hold() -> None:
 
 
 def test_a_pause_at_a_count_overrules_a_hold() -> None:
-    """A pause of one direction adds to the hold."""
     line = down().holds(AWAY).annotated(paused_replicas="2").sync("15s", queue=30).want(2)
     line.annotated(paused="scale-up").sync("30s", queue=30).want(2)
     line = down().holds(AWAY).annotated(paused="scale-up").sync("15s", queue=30).want(10)
@@ -272,7 +266,6 @@ def scale_down(history: History | None = None, window: int = 0) -> tuple[Decisio
 
 
 def test_a_held_target_stays_and_has_the_condition_of_the_breaker() -> None:
-    """It is no failure: what metrics ask for and every stage stay in the record."""
     decision, history = scale_down(History(recommendations=()))
     assert goes_down(decision)
     held, _ = held_back(decision, history, History(), "mimir", BASE + 600)
@@ -292,7 +285,6 @@ def test_the_condition_of_a_hold_keeps_its_first_time() -> None:
 
 
 def test_a_held_target_records_no_write() -> None:
-    """The recommendation stays recorded; there is no scale event, no pending write, no zero."""
     decision, history = scale_down(History(recommendations=()))
     _, after = held_back(decision, history, History(), "", BASE + 600)
     assert after.recommendations == history.recommendations

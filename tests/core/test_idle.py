@@ -89,14 +89,12 @@ def test_a_target_sleeps_after_the_cooldown_and_wakes_at_once() -> None:
 
 
 def test_the_metric_that_wakes_a_target_is_reported() -> None:
-    """Another one, below its activation, may ask for more."""
     extensions = replace(MINUTE, activations=(50_000, 0))
     line = Timeline(spec(QUEUE, MAILS), replicas=0, extensions=extensions)
     line.sync("0s", queue=40, mails=1).want(4, reason="mails(nil)")
 
 
 def test_waking_obeys_the_policies_and_the_minimum() -> None:
-    """A window of scale-up holds nothing back."""
     slow = behavior(up=rules(pods_policy(3), window=300))
     line = Timeline(spec(QUEUE, behavior=slow), replicas=0, extensions=MINUTE)
     line.sync("0s", queue=0).want(0).sync("15s", queue=90).want(3, limited="ScaleUpLimit")
@@ -135,7 +133,6 @@ def test_no_window_and_no_policy_delays_sleep() -> None:
 
 
 def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
-    """It counts as active for a target that is awake."""
     line = Timeline(spec(QUEUE, MAILS), replicas=3, extensions=MINUTE)
     line.sync("0s", queue=5, mails=0)
     line.sync("30s", queue=0, mails=None).want(3)
@@ -160,7 +157,6 @@ def test_a_reading_that_refills_counts_as_unknown() -> None:
 
 
 def test_a_new_target_is_awake_for_a_while() -> None:
-    """Nothing is known of before its first sync; `initially` may be longer."""
     new = Extensions(idle=Idle(after=60.0, initially=120.0))
     line = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
     line.sync("0s", queue=0).want(3).sync("1m", queue=0).want(0)
@@ -311,7 +307,6 @@ def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
 def test_each_behavior_of_a_fallback_has_its_count(
     behavior_: FallbackBehavior, of_three: int, of_nine: int
 ) -> None:
-    """Two of them can lower a count, to what the operator wrote and no further."""
     extensions = Extensions(fallback=Fallback(6, 1, behavior_))
     for before, after in ((3, of_three), (9, of_nine)):
         target = Timeline(spec(QUEUE, behavior=FREE), replicas=before, extensions=extensions)

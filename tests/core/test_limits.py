@@ -124,7 +124,6 @@ def test_select_max_and_min_choose_the_policy(
 
 
 def test_events_marked_outdated_still_count() -> None:
-    """A later, longer period covers them until their slot is taken."""
     old = (ScaleEvent(3, BASE - 50, outdated=True),)
     assert limited(10, 99, up(pods_policy(4, 60)), FREE, old).after == 11
 
@@ -152,7 +151,6 @@ TWO_DOWN = down(pods_policy(4, 60), pods_policy(1, 10), select=MIN)
 def test_until_is_the_first_instant_that_permits_more(
     rules: Behavior, ups: Events, downs: Events, until: float | None
 ) -> None:
-    """An event leaves its period; `test_properties` has that it permits more exactly then."""
     result = limited(10, 0 if downs else 99, rules, FREE, ups, downs)
     assert result.until == (None if until is None else BASE + until)
 
@@ -198,7 +196,6 @@ def test_an_event_takes_the_last_outdated_slot_or_is_appended(
 
 
 def test_a_full_list_does_not_grow() -> None:
-    """One event every 15 s for an hour: as many slots as the longest period holds."""
     kept: Events = ()
     for tick in range(240):
         kept = record_event(kept, FIFTEEN, ScaleEvent(1, BASE + 15 * tick))
@@ -248,7 +245,6 @@ def stabilized(
 def test_without_behavior_the_largest_of_the_window_counts(
     entries: Recommendations, desired: int, after: int
 ) -> None:
-    """The current count plays no part: it may be a scale-up."""
     result, _ = stabilize_legacy(desired, entries, 300.0, BASE)
     assert (result.before, result.after) == (desired, after)
     assert (result.held_by is None) is (result.until is None) is (after == desired)
@@ -278,7 +274,6 @@ def test_without_behavior_the_largest_of_the_window_counts(
 def test_with_behavior_both_windows_limit_the_change(
     current: int, desired: int, entries: Recommendations, after: int, reason: str
 ) -> None:
-    """Up window 30 s, down window 60 s: from the current count only as far as both allow."""
     result = stabilized(current, desired, entries, windows(30, 60))
     assert (result.before, result.after, result.reason) == (desired, after, reason)
 
@@ -292,7 +287,6 @@ def test_with_behavior_the_last_entry_that_is_at_least_as_far_holds() -> None:
 
 
 def test_with_behavior_the_windows_have_defaults() -> None:
-    """No window upwards; the flag's downwards, truncated to whole seconds."""
     flags = Flags(downscale_stabilization=60.9)
     entries = recent((4, 59.75), (9, 60))
     result, _ = stabilize(5, 2, entries, windows(None, None), flags, BASE)
@@ -318,7 +312,6 @@ def test_with_behavior_the_windows_have_defaults() -> None:
 def test_with_behavior_old_slots_are_recycled(
     entries: Recommendations, slot: int | None, rules: Behavior
 ) -> None:
-    """The raw recommendation is stored, in the last slot that neither window reaches."""
     _, kept = stabilize(5, 3, entries, rules, Flags(), BASE)
     expected = list(entries)
     if slot is None:

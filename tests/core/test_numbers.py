@@ -149,7 +149,6 @@ def test_milli_units_saturate(text: str) -> None:
 
 
 def test_finer_than_nano_is_rounded_away_from_zero() -> None:
-    """A tenth of a nano-unit counts as one, in either direction."""
     assert quantities.parse_quantity("0.0000000001") == 1
     assert quantities.parse_quantity("-0.1n") == -1
     assert quantities.parse_quantity("1e-300") == 1
@@ -191,7 +190,6 @@ DECIMAL = "1000=1 1500=1500m 12000000=12k 0=0 -2000=-2"
 
 
 def test_reported_values_have_the_canonical_form() -> None:
-    """Memory has powers of 1024."""
     for texts, binary in ((WRITTEN, True), (DECIMAL, False)):
         for milli, text in (row.split("=") for row in texts.split()):
             assert quantities.format_milli(int(milli), binary=binary) == text

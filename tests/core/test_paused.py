@@ -75,7 +75,6 @@ def test_an_annotation_that_cannot_be_read_pauses_and_is_reported(
 
 
 def test_a_paused_target_stays_and_its_metrics_are_recorded() -> None:
-    """What they ask for is recorded, so that the windows are whole when it goes on."""
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
     target.sync("0s", queue=70).want(4, reason=BY, outcome="ok")
     target.conditions(ScalingActive="Paused").events()
@@ -110,7 +109,6 @@ def test_a_paused_target_at_zero_measures_no_pods() -> None:
 
 
 def test_a_pause_of_one_direction_leaves_the_other_free() -> None:
-    """Bounds and idle obey it too."""
     line = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
     line.annotated(paused="scale-down")
     line.sync("0s", queue=20).want(4, reason=ALL_BELOW)

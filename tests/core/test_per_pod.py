@@ -147,7 +147,6 @@ NO_PODS, NO_SAMPLE, NO_REQUEST = ("no pods",), ("sample",), ("pod gone", "contai
 def test_a_metric_of_pods_that_cannot_be_computed_fails(
     metric: MetricSpec, readings: Mapping[str, Sample], of: Sequence[Pod], parts: tuple[str, ...]
 ) -> None:
-    """A missing request of any listed pod is a failure, too."""
     assert_parts(instance(str, attempt(metric, readings, of, 1)), *parts)
 
 
@@ -259,7 +258,6 @@ RULE = UnreadyRule
 def test_cpu_of_a_starting_pod_does_not_count(
     pod: Pod, at: float | None, groups: PodGroups | tuple[UnreadyRule, float | None]
 ) -> None:
-    """All comparisons are strict."""
     found = grouped(pod, at)
     if isinstance(groups, PodGroups):
         assert found == groups
@@ -270,7 +268,6 @@ def test_cpu_of_a_starting_pod_does_not_count(
 
 
 def test_groups_keep_the_order_of_pods() -> None:
-    """Names come in the order of the list; the ready are only counted."""
     pods = [pod("z", phase="Pending"), pod("a"), pod("b", phase="Pending")]
     pods += [pod("m"), pod("c", deleted=True), pod("d")]
     samples = {name: Sample(1, BASE, 60.0) for name in ("a", "d", "stranger")}
@@ -278,7 +275,6 @@ def test_groups_keep_the_order_of_pods() -> None:
 
 
 def test_the_flags_have_the_period_and_the_delay() -> None:
-    """Zero turns either off."""
     off = Flags(cpu_initialization_period=0.0, initial_readiness_delay=0.0)
     never_ready = pod(start=-400.0, ready=FALSE, transition=-400.0)
     for unready in (pod(start=-10.0, transition=-5.0), never_ready):

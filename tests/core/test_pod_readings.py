@@ -131,7 +131,6 @@ def test_a_reading_without_any_good_sample_is_a_gap(bad: Series, kind: GapKind) 
 
 
 def test_a_reading_without_a_series_of_a_pod_is_empty() -> None:
-    """An empty answer and one with series of others have different messages."""
     nothing, other = (instance(Gap, answer) for answer in (reading(RPS), reading(RPS, STRANGER)))
     assert (nothing.kind, other.kind) == (GapKind.EMPTY, GapKind.EMPTY)
     assert 'namespace="shop"' not in nothing.detail
@@ -141,7 +140,6 @@ def test_a_reading_without_a_series_of_a_pod_is_empty() -> None:
 
 
 def test_a_resource_sums_the_containers() -> None:
-    """Each in milli-units; the oldest of their samples dates the pod's."""
     result = samples(
         CPU, of_pod(0.2504, container="app", age=3.0), of_pod(0.1004, container="log", age=9.0)
     )
@@ -187,7 +185,6 @@ def test_only_containers_whose_requests_count_are_summed() -> None:
     ],
 )
 def test_cgroups_of_one_container_count_once(ids: list[str], outermost: str | None) -> None:
-    """The outermost; without a relation between their paths they may be different containers."""
     found = [of_pod(1.0 if name == outermost else 5.0, container="app", id=name) for name in ids]
     others = [of_pod(1, "p1", container="app"), of_pod(9, container="log", id="/x")]
     result = samples(APP, *found, *others)

@@ -62,7 +62,6 @@ def failed(decision: Decision) -> bool:
 @modest
 @given(st.data())
 def test_a_decision_can_always_be_made(data: st.DataObject) -> None:
-    """No spec, observation or history raises; counts fit int32; every rendering exists."""
     spec, flags, observation, history = drawn(data)
     decision, after = decide(spec, flags, observation, history, BASE)
     assert 0 <= decision.desired <= INT32_MAX
@@ -81,7 +80,6 @@ def test_a_decision_can_always_be_made(data: st.DataObject) -> None:
 @modest
 @given(st.data())
 def test_bounds_always_hold(data: st.DataObject) -> None:
-    """What is written lies inside; what is left outside is switched off, blocked or unread."""
     spec, flags, observation, history = drawn(data)
     decision, _ = decide(spec, flags, observation, history, BASE)
     if decision.rescale:
@@ -133,7 +131,6 @@ def test_a_blocked_decision_changes_nothing_but_conditions(data: st.DataObject) 
 @modest
 @given(st.data())
 def test_decide_is_pure(data: st.DataObject) -> None:
-    """Same arguments, same result; and the arguments, mappings inside them too, are untouched."""
     arguments = drawn(data)
     before = copy.deepcopy(arguments)
     first = decide(*arguments, BASE)
@@ -224,7 +221,6 @@ def test_a_rate_limit_permits_more_exactly_from_until_on(
 @modest
 @given(st.data())
 def test_histories_stay_as_long_as_their_windows(data: st.DataObject) -> None:
-    """An hour of syncs, every 15 s: the remembered lists are bounded by windows and periods."""
     spec = data.draw(strategies.specs(strategies.external_metrics))
     loads = data.draw(st.lists(strategies.any_milli, min_size=1, max_size=5))
     history, replicas = History(), spec.min_replicas
@@ -345,7 +341,6 @@ def test_a_paused_target_moves_only_to_its_pauses_count(data: st.DataObject) -> 
 @modest
 @given(st.data())
 def test_without_extensions_the_hpas_rules_alone_decide(data: st.DataObject) -> None:
-    """None of what an extension keeps in a history changes a decision without it."""
     of = data.draw(strategies.specs())
     observation = data.draw(strategies.usual_observations(of, strategies.no_gaps))
     history, flags = data.draw(strategies.histories), data.draw(strategies.flags)

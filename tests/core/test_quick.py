@@ -32,7 +32,6 @@ def test_fields_have_their_values_and_defaults() -> None:
 
 
 def test_equality_and_hash_are_those_of_a_frozen_dataclass() -> None:
-    """Fields that do not compare have no part in them."""
     assert Note("a", why="b") == Note("a", why="c") != Note("b")
     assert len({Contention(3), Contention(3), Contention(4)}) == 2
     assert replace(Note("a"), at=2.0) == Note("a", 2.0)
@@ -48,7 +47,6 @@ def test_a_changed_record_equals_the_replaced_one() -> None:
 
 
 def test_only_a_field_of_a_quick_record_is_changed() -> None:
-    """A name that is no field is refused, and so is a record whose fields may not be set."""
     with pytest.raises(AttributeError, match="no_field"):
         changed(History(), no_field=1)
     with pytest.raises(FrozenInstanceError):

@@ -63,7 +63,6 @@ def test_an_answer_that_fails_is_empty_or_incomplete(metric: MetricSpec) -> None
 
 
 def test_external_takes_all_series_that_the_selector_leaves() -> None:
-    """One value each; labels of namespace or pod mean nothing."""
     found = (
         series(120, queue="orders"),
         series(7.5, queue="mails"),
@@ -91,7 +90,6 @@ def test_external_skips_nan_and_infinity_as_a_gap(odd: float) -> None:
 
 
 def test_external_skips_a_stale_sample_as_a_gap() -> None:
-    """A sample exactly as old as permitted still counts."""
     query = Query("q", max_age=300.0)
     assert reading(QUEUE, series(5, age=300.0), query=query) == Values((5_000,))
     old = gap(QUEUE, series(5, age=300.25, queue="a"), query=query)
@@ -111,8 +109,6 @@ def test_external_names_ten_series_without_a_value_and_counts_the_others() -> No
 
 
 def test_the_labels_of_a_series_are_short_and_printable() -> None:
-    """Twenty labels, names of 100 and values of 200 characters, and 600 of all of them."""
-
     def shortened(labels: dict[str, str]) -> str:
         labels_text, _, _ = gap(QUEUE, Series(labels, math.nan, BASE)).detail.partition(" is nan")
         return labels_text
@@ -152,7 +148,6 @@ OF_A_FRONT = {
 
 @pytest.mark.parametrize(("found", "expected"), OF_A_FRONT.values(), ids=OF_A_FRONT)
 def test_an_object_needs_one_series(found: tuple[Series, ...], expected: int | GapKind) -> None:
-    """The series of the object, by the label of its kind in lower case."""
     if isinstance(expected, GapKind):
         assert gap(INGRESS, *found).kind is expected
     else:
@@ -169,7 +164,6 @@ def test_an_object_metric_applies_its_selector_and_names_the_labels() -> None:
 
 
 def test_an_object_of_kind_namespace_is_the_targets_own() -> None:
-    """The core Namespace is the one the target is in, whatever name is given."""
     metric = of_object(value("1"), ScaleTargetRef("v1", "Namespace", "elsewhere"))
     found = (series(1, namespace="elsewhere"), series(2, namespace="shop"))
     assert reading(metric, *found) == Values((2_000,))
@@ -205,7 +199,6 @@ def test_label_names_come_from_the_query() -> None:
 def test_a_sum_finer_than_thousandths_is_kept(
     samples: tuple[float, ...], milli: tuple[int, ...], total: float | None
 ) -> None:
-    """The sum as the doubles that were read, only where it is another one."""
     answer = QueryResult(tuple(series(sample, pod=str(n)) for n, sample in enumerate(samples)))
     reading = instance(Values, read(external(average("10")), Query("q"), answer, "shop", (), BASE))
     assert (reading.values, reading.total) == (milli, total)
@@ -269,7 +262,6 @@ def test_missing_data_is_zero_only_where_the_query_says_so(
 
 @pytest.mark.parametrize("metric", [QUEUE, INGRESS])
 def test_only_a_complete_answer_can_be_empty(metric: MetricSpec) -> None:
-    """An answer with a warning, and a query that failed, are missing data, whatever the words."""
     assert_read(reading(metric, query=EVERY_WORD, warnings=PARTIAL), GapKind.PARTIAL)
     failed = read(metric, EVERY_WORD, QueryFailure("down"), "shop", (), BASE)
     assert failed == Gap(GapKind.ERROR, "down")
@@ -315,7 +307,6 @@ def test_a_partial_reading_is_whole_if_the_query_says_so(metric: MetricSpec, onl
 def test_a_bound_is_one_value(
     query: Query, answer: QueryResult | QueryFailure, expected: Values | GapKind
 ) -> None:
-    """The words of its query have the same meaning and the same limits."""
     assert_read(read_bound(query, answer, BASE), expected)
     partial = instance(Values, read_bound(PLAIN, QueryResult((series(4),), PARTIAL), BASE))
     assert partial.gaps

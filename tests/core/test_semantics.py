@@ -54,7 +54,6 @@ def test_every_citation_names_a_rule() -> None:
 
 
 def test_every_rule_names_its_tests() -> None:
-    """Those that only hold other rules need none."""
     starts = [*_RULE.finditer(PAGE)]
     ends = [start.start() for start in starts[1:]] + [len(PAGE)]
     untested = {

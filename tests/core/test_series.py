@@ -68,13 +68,11 @@ QUEUES = QueryResult(
     ],
 )
 def test_selectors_filter_series(selector: LabelSelector | None, found: list[float]) -> None:
-    """Here and not in the query, so that one query serves many targets."""
     for _ in range(2):  # the second time from the index
         assert [item.value for item in QUEUES.select(selector)] == found
 
 
 def test_series_are_found_by_label() -> None:
-    """Two equal answers stay equal whichever was searched."""
     left, right = replace(QUEUES), replace(QUEUES)
     assert [item.value for item in left.with_label("queue", "mails")] == [3]
     assert list(left.with_label("queue", "")) == []
@@ -165,7 +163,6 @@ PRINTED = (
     ],
 )
 def test_a_selector_is_printed_as_in_go(selector: str, labels: str, expressions: str) -> None:
-    """The form that Go's String method gives, labels sorted."""
     assert go_string(parse(selector)) == (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
         f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
@@ -257,7 +254,6 @@ OF_PODS = {"pods": (RPS, POD), "cpu": (cpu(utilization(50)), {**POD, "container"
 
 @pytest.mark.parametrize(("metric", "labels"), OF_PODS.values(), ids=OF_PODS)
 def test_pods_of_two_clusters_are_not_mixed(metric: MetricSpec, labels: dict[str, str]) -> None:
-    """Each reads the sample of its own cluster; without labels two series are ambiguous."""
     answer = both(1.0, 2.0, labels)
     for own, milli in ((EU, 1000), (US, 2000)):
         reading = instance(PodSamples, of_cluster(metric, answer, own))
@@ -289,7 +285,6 @@ SOME = series(1.0, namespace="shop", pod="p0", cluster="us", region="us-2")
 def test_a_series_with_only_some_of_the_labels_is_of_no_cluster(
     answer: QueryResult, kind: GapKind, part: str
 ) -> None:
-    """All labels have to match, and the message names them."""
     reading = instance(Gap, of_cluster(RPS, answer, US))
     assert reading.kind is kind
     assert part in reading.detail

@@ -47,7 +47,6 @@ def test_an_accepted_write_is_an_event(current: int, queue: int, up: int, down: 
 
 
 def test_an_accepted_write_has_an_event_and_a_condition() -> None:
-    """The format of the event is an interface."""
     decision, history = rescaling(WITHOUT, 2, 40)
     settled, after = settle(WITHOUT, decision, history)
     event = settled.events[-1]
@@ -73,7 +72,6 @@ def test_zero_by_our_own_write_is_remembered() -> None:
 
 
 def test_a_refused_write_keeps_the_recommendation_and_no_event() -> None:
-    """The desired count stays the previous one; nothing was scaled."""
     decision, history = rescaling(WITH, 2, 50)
     settled, after = settle_failure(decision, history, BEFORE, "status 403")
     event = settled.events[-1]

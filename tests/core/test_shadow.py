@@ -52,7 +52,6 @@ def steps_of(decision: Decision) -> list[tuple[str, int, int, str]]:
 def test_a_target_in_shadow_decides_as_if_live(
     of: HorizontalPodAutoscalerSpec, loads_: list[int | None]
 ) -> None:
-    """Beside a live target of the same object, sync for sync: limits, windows and gaps too."""
     live = Timeline(of, replicas=3).over(30.0)
     shadow = Timeline(of, replicas=3, extensions=IN_SHADOW).over(30.0).controlled_by(HPA)
     for number, load in enumerate(loads_):
@@ -116,7 +115,6 @@ def test_a_target_with_an_unknown_controller_is_scaled() -> None:
 
 
 def test_a_target_stays_in_shadow_while_the_scale_is_unreadable() -> None:
-    """What is known of the other one then is told, and the hand-over waits for the scale."""
     line = Timeline(spec(QUEUE), replicas=8).controlled_by(HPA).sync("0s", queue=20)
     line.unreadable(on=True).sync("15s", queue=20)
     assert line.decision.in_shadow

@@ -69,7 +69,6 @@ def going_down() -> Step:
 
 
 def test_an_observation_is_passed_on_unchanged() -> None:
-    """Each field that is no answer to a query and not of the target, whatever it is."""
     seen = Observation(
         SEEN.scale,
         (),
@@ -90,7 +89,6 @@ def test_an_observation_is_passed_on_unchanged() -> None:
 
 
 def test_a_late_sync_is_decided_as_of_its_instants_and_sees_the_windows_of_then() -> None:
-    """What is read and which windows are open is of the instant at which ages are taken."""
     asked: list[tuple[Sequence[Schedule], float]] = []
 
     def opened(schedules: Sequence[Schedule], now: float) -> tuple[OpenWindow, ...]:
@@ -109,7 +107,6 @@ def test_a_late_sync_is_decided_as_of_its_instants_and_sees_the_windows_of_then(
 
 @pytest.mark.parametrize(("absent", "gaps"), [(15.0, 0), (22.5, 0), (23.0, 2), (1e9, 2)])
 def test_an_absence_opens_a_gap_of_each_metric(absent: float, gaps: int) -> None:
-    """It is one from a period and a half on."""
     away = replace(SEEN, last_sync=BASE - absent)
     inputs = inputs_of(TARGET, History(recommendations=()), away, ANSWERS, ON_TIME, closed)
     assert len(inputs.history.gaps) == gaps
@@ -267,7 +264,6 @@ def test_a_late_sync_lets_no_more_through(
 
 @given(st.floats(1, 60), st.floats(-100, 100), st.floats(0, 1e9))
 def test_a_stamp_is_not_after_its_decision(period: float, late: float, origin: float) -> None:
-    """A decision on time is stamped as due."""
     due = BASE + origin
     stamp, now = instants_of(due, due + late, period)
     assert stamp < now or math.isclose(stamp, now)

@@ -55,7 +55,6 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 
 @given(st.text(st.characters(exclude_categories=())), st.integers(1, 300))
 def test_any_text_is_one_short_line(text: str, limit: int) -> None:
-    """It can be encoded, is printable to Python, and is its own printable form."""
     shown = printable(text, limit)
     assert len(shown) <= limit
     assert shown.isprintable()

@@ -40,7 +40,6 @@ def lines() -> Iterator[Lines]:
 
 
 def test_a_fault_is_a_warning_and_its_end_is_not(announced: Announced, lines: Lines) -> None:
-    """A message about a cluster has its name."""
     of_cluster = announced.announcements.of_cluster("eu")
     for report in (of_cluster.watch_changed, of_cluster.events_changed):
         for ok in (False, True):
@@ -97,7 +96,6 @@ def news(change: BreakerChange, server: str = "", down: int = 380) -> BreakerNew
 def test_a_breaker_that_trips_is_an_error_and_leaves_the_daemon_ready(
     announced: Announced, lines: Lines
 ) -> None:
-    """The health has the same message; the end of the hold is an error line as well."""
     ready = announced.health.ready
     announced.announcements.breaker_changed(news(BreakerChange.TRIPPED))
     message = lines[0].pop("message")
@@ -133,7 +131,6 @@ def test_a_breaker_released_by_an_operator_is_no_error(
 
 
 def test_the_health_shows_the_breaker_of_each_server_that_holds(announced: Announced) -> None:
-    """Each message has the command that releases it."""
     announced.announcements.breaker_changed(news(BreakerChange.TRIPPED))
     announced.announcements.breaker_changed(news(BreakerChange.TRIPPED_AGAIN, "mimir"))
     announced.announcements.breaker_changed(news(BreakerChange.RELEASED))
@@ -144,7 +141,6 @@ def test_the_health_shows_the_breaker_of_each_server_that_holds(announced: Annou
 
 
 def test_an_invalid_release_request_is_a_warning_once(announced: Announced, lines: Lines) -> None:
-    """It is looked for every second."""
     reasons = ("no request", "pipe")
     for reason in (reasons[0], *reasons):
         announced.announcements.release_refused(reason)

@@ -65,7 +65,6 @@ def waits(*clusters: ConnectedCluster, seconds: float) -> float:
 def test_a_cluster_that_hangs_delays_no_other(
     stack: ExitStack, silent: str, tmp_path: Path
 ) -> None:
-    """Those that answer have their objects, and the first sync begins soon after."""
     away = hanging(stack, "away", tmp_path, silent)
     others = [answering(stack, name, tmp_path) for name in ("eu", "us")]
     assert waits(others[0], away, others[1], seconds=30) < 10

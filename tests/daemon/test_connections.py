@@ -115,7 +115,6 @@ def in_use(tmp_path: Path, closed: list[object]) -> Iterator[InUse]:
 def test_only_changed_servers_are_opened_again(
     tmp_path: Path, in_use: InUse, closed: list[object]
 ) -> None:
-    """A new tenant, a removed server, another query: the rest stays as it is."""
     before = in_use.current.prometheus
     events = in_use.current.events[""]
     changed = MIMIR.replace("a}}", "c}, resourceQueries: {cpu: mine}}")
@@ -137,7 +136,6 @@ def test_only_changed_servers_are_opened_again(
 def test_another_header_file_is_a_new_connection_and_a_new_content_is_not(
     tmp_path: Path, in_use: InUse, closed: list[object]
 ) -> None:
-    """The file is read at each request."""
     with_key = MIMIR.replace("headers", "headersFiles: {X-Key: key}, headers")
     seen = [in_use.current.prometheus["mimir"]]
     for content in ("one", "two"):
@@ -160,7 +158,6 @@ def test_a_failed_reload_closes_only_what_it_opened(
 
 
 def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path) -> None:
-    """One that is reached otherwise is another one; labels and the rate of writes are not."""
     gone = list[str]()
 
     class Noted(NoCluster):
@@ -190,7 +187,6 @@ def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path)
 
 
 def test_no_claim_of_a_kubeconfig_takes_another_cluster_out_of_service(tmp_path: Path) -> None:
-    """Two entries of one server are both served, and a warning names both; ports differ."""
     announced, stop = Announced(), threading.Event()
 
     parts = (LeaderElection(), "me", stop, announced.announcements)

@@ -53,7 +53,6 @@ def compared(folder: Path, target: str, begin: float, cluster: str) -> dict[str,
 
 
 def test_the_record_and_the_agreement_get_the_name_of_the_cluster(tmp_path: Path) -> None:
-    """Targets of other clusters keep theirs."""
     other = "us/shop/Deployment/web"
     steps = [
         (OLD, "", {OLD: 600.0}),

@@ -70,7 +70,6 @@ def listening(folder: Path, text: str, routes: Sequence[BaseRoute] = ()) -> Iter
 
 
 def test_by_default_one_address_serves_everything(tmp_path: Path) -> None:
-    """It has metrics, probes, pages and API; to this machine all of them are open."""
     with listening(tmp_path, "listen: 127.0.0.1:0") as daemon:
         (url,) = daemon.urls()
         for path in ("/metrics", "/livez"):
@@ -80,7 +79,6 @@ def test_by_default_one_address_serves_everything(tmp_path: Path) -> None:
 
 
 def test_pages_may_have_another_address_than_metrics(tmp_path: Path) -> None:
-    """The metrics stay at `listen`, without TLS and for everybody; the pages are elsewhere."""
     with listening(
         tmp_path, f"listen: 127.0.0.1:0\nweb: {{listen: '127.0.0.1:0', {TLS}, {AUTH}}}"
     ) as daemon:
@@ -114,7 +112,6 @@ def test_with_tls_at_one_address_probes_need_tls_too(tmp_path: Path) -> None:
 def test_failed_sign_ins_are_counted_and_logged_without_the_secret(
     tmp_path: Path,
 ) -> None:
-    """Five lines, then one a minute; nothing of what was sent is in them, nor on a page."""
     with listening(tmp_path, f"listen: 127.0.0.1:0\nweb: {{{AUTH}}}") as daemon:
         (url,) = daemon.urls()
         for number in range(8):
@@ -149,7 +146,6 @@ def test_a_file_that_is_missing_at_the_start_is_named(tmp_path: Path, broken: st
 
 
 def test_an_address_that_is_taken_is_named_with_its_key(tmp_path: Path) -> None:
-    """`web.listen` is another key than `listen`."""
     with listening(tmp_path, "listen: 127.0.0.1:0") as daemon:
         port = daemon.urls()[0].rpartition(":")[2]
         text = f"listen: 127.0.0.1:0\nweb: {{listen: '127.0.0.1:{port}'}}"

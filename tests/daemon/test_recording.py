@@ -154,7 +154,6 @@ def test_the_time_of_a_state_is_known_after_a_restart(tmp_path: Path) -> None:
 def test_without_a_state_directory_the_record_lives_as_long_as_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is in a temporary folder, which the health names with the reason."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with ExitStack() as stack:
         ok, message = DatabaseFile(tmp_path, "stateDirectory: null", stack).wait_state()
@@ -167,7 +166,6 @@ def test_without_a_state_directory_the_record_lives_as_long_as_the_process(
 def test_nothing_is_recorded_without_a_folder_or_if_it_is_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """A file system that cannot be written to is in the health; what is off is not."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with ExitStack() as stack:
         opened = DatabaseFile(tmp_path, text.format(tmp_path), stack)
@@ -182,7 +180,6 @@ def test_nothing_is_recorded_without_a_folder_or_if_it_is_off(
 
 
 def test_the_daemon_records_its_decisions(tmp_path: Path) -> None:
-    """A target whose scale cannot be read is in the record a moment after its sync."""
     record = DirectoryRecord(tmp_path / "state")
     more = {"stateDirectory": str(tmp_path / "state"), "syncPeriod": "1s"}
     with Daemon(tmp_path, targets=[TARGET], **more) as daemon:
@@ -220,7 +217,6 @@ def live(result: SyncResult) -> SyncResult:
 
 
 def test_intervals_of_one_kind_are_joined(writer: FakeWriter) -> None:
-    """An interval is handed in again with another end; the first window is another interval."""
     with closing(recorder(writer)) as recording:
         played = [*results(900)]
         for result in played:
@@ -238,7 +234,6 @@ def test_intervals_of_one_kind_are_joined(writer: FakeWriter) -> None:
 def test_a_comparison_ends_with_the_shadow_of_its_target(
     writer: FakeWriter, *, becomes_live: bool
 ) -> None:
-    """The last interval is handed in then, and nothing more at the end."""
     with closing(recorder(writer)) as recording:
         played = [*results(345)]
         for result in played:
@@ -257,7 +252,6 @@ def test_a_comparison_ends_with_the_shadow_of_its_target(
 
 
 def test_the_record_keeps_the_comparison(tmp_path: Path) -> None:
-    """The last interval is written when the daemon ends."""
     begin = clock.wall() - 900  # what is older than the record keeps may be removed at once
     with ExitStack() as stack:
         opened = DatabaseFile(tmp_path, f"stateDirectory: {tmp_path}/state", stack)

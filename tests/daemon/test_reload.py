@@ -86,7 +86,6 @@ def hanging() -> HangingSyncError:
 
 
 def test_a_configuration_that_cannot_take_effect_is_tried_again(tmp_path: Path) -> None:
-    """Every 30 s until it succeeds, logged once; the configuration before stays meanwhile."""
     reload = Reloading(tmp_path, hanging(), hanging(), hanging())
     reload.write("30s")
     (line,) = reload.lines(4)
@@ -117,7 +116,6 @@ def test_a_change_and_a_signal_do_not_wait_for_the_next_try(tmp_path: Path) -> N
 
 
 def test_only_the_first_of_very_many_mistakes_are_logged(tmp_path: Path) -> None:
-    """The others are counted; the last good configuration stays in force."""
     reload = Reloading(tmp_path)
     reload.file.write_text("prometheus: {url: http://p:9090}\ntargets: [" + "x, " * 5000 + "]\n")
     (line,) = reload.lines(4)
@@ -198,7 +196,6 @@ def test_a_secret_file_that_comes_late_is_noticed(tmp_path: Path, late: str) -> 
 
 
 def test_a_change_that_needs_a_restart_is_a_warning_until_it_is_undone(tmp_path: Path) -> None:
-    """It is compared with the configuration that the daemon was started with."""
     reload = Reloading(tmp_path)
     for period in ("15s", "30s"):
         reload.write(period, "listen: :9999\n")
@@ -213,8 +210,6 @@ def test_a_change_that_needs_a_restart_is_a_warning_until_it_is_undone(tmp_path:
 
 
 def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> None:
-    """The others take effect; the log and the health name the refused one until it is right."""
-
     class Documents:
         """Has another configuration at each look that it is told of."""
 

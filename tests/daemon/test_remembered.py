@@ -119,7 +119,6 @@ def test_a_daemon_on_all_addresses_is_asked_on_loopback(config: Config, host: st
 
 
 def test_histories_of_a_follower_are_used_shifted_to_our_clock(config: Config) -> None:
-    """The line says that it does not lead; its clock is an hour behind."""
     with daemon({KEYS[0]: nth(2)}, ahead=-3600.0, leads=False) as address:
         found = remembered(config, Daemon(f"http://{address}"))
     moved = found.histories[KEYS[0]].last_scale_time
@@ -129,7 +128,6 @@ def test_histories_of_a_follower_are_used_shifted_to_our_clock(config: Config) -
 
 
 def test_without_a_daemon_the_state_directory_is_read(config: Config, tmp_path: Path) -> None:
-    """The line names the address at which nobody listens, the file and its time."""
     save(tmp_path, {KEYS[0]: nth(2), KEYS[1]: nth(3)})
     nobody = Address("127.0.0.1", free_port())
     found = remembered(changed(config, listen=nobody, state_directory=tmp_path), None)
@@ -202,7 +200,6 @@ def broken() -> Iterator[bytes]:
 def test_a_daemon_without_a_whole_page_ends_a_plan_with_url(
     config: Config, shown: Callable[[], Iterator[bytes]] | None, defects: list[type], cause: str
 ) -> None:
-    """It listens before it has read its state; a defect is reported on both sides."""
     with serving(shown, defects) as address, pytest.raises(PageError, match=cause):
         remembered(config, Daemon(f"http://{address}"))
 

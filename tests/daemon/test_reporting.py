@@ -215,7 +215,6 @@ def test_a_change_by_another_client_is_a_line_of_its_own() -> None:
 
 
 def test_a_defect_of_one_reporter_does_not_affect_the_others() -> None:
-    """The others are told all the same; the log has the defect, and it is counted."""
     others = world()
     lines_of(others)
     (result,) = others.results
@@ -236,7 +235,6 @@ def test_a_defect_of_one_reporter_does_not_affect_the_others() -> None:
 
 
 def test_a_reporter_of_a_cluster_gets_only_its_results() -> None:
-    """One without a connection has no Events, and is no defect; all hear of breakers."""
     everything, eu, us = world(), Memory(), Memory()
     lines_of(everything)
     (result,) = everything.results
@@ -282,7 +280,6 @@ def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
 
 
 def test_a_reading_that_returns_after_a_gap_is_one_line_at_info() -> None:
-    """It is of the sync that reads it first; the first reading of all has no line."""
     target = replace(external("shop", "a"), queries=(Query("queue", range_seconds=120.0),))
     synced, back = world(150.0), 8
     with synced.syncer() as syncer:

@@ -191,7 +191,6 @@ def test_a_tick_continues_if_all_of_its_targets_are_unchanged(
 
 
 def test_a_swap_of_some_targets_does_not_wait_for_other_syncs(swapped: Swapped) -> None:
-    """A sync that hangs delays only a change of what it syncs; its own turn comes afterwards."""
     slow = swapped.slow("slow", swapped.tick("old", 61.0, b=1), a=1)
     swapped.wait_for("old")
     changed, stays = swapped.tick("new", 62.0, b=2), swapped.tick("slow again", a=1, c=1)
@@ -211,7 +210,6 @@ def test_a_swap_waits_for_the_sync_of_a_target_that_moves(swapped: Swapped) -> N
 
 
 def test_a_slot_keeps_its_turn_and_a_new_one_is_due_at_once(swapped: Swapped) -> None:
-    """A reload does not sync everything at once again."""
     swapped.swap([swapped.tick("old")])
     swapped.wait_for("old")
     swapped.swap([swapped.tick("stays"), swapped.tick("new", period=61.0)])
@@ -263,7 +261,6 @@ def test_a_turn_that_comes_during_a_swap_is_not_lost(swapped: Swapped) -> None:
 
 
 def test_a_new_leader_syncs_its_targets_once_and_moves_no_due_time(swapped: Swapped) -> None:
-    """A tick without any of them does not run; targets that others lead wait for their turn."""
     swapped.swap([swapped.tick("both", a=1, b=1), swapped.tick("other", 61.0, c=1)])
     wait_until("the first turns", lambda: len(swapped.ran) == 2, timeout=20)
     jobs = swapped.schedule._scheduler.get_jobs
@@ -275,7 +272,6 @@ def test_a_new_leader_syncs_its_targets_once_and_moves_no_due_time(swapped: Swap
 
 
 def test_a_part_neither_overlaps_nor_delays_its_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It begins after what runs, may last until the next turn, and is left out if that is due."""
     slow, parts = Slow(), list[float]()
     slow_part, next_turn = Slow(), Slow()
 

@@ -120,7 +120,6 @@ def test_the_first_sync_uses_the_configuration_as_it_is_then(tmp_path: Path) -> 
 
 
 def test_a_reload_that_waits_is_not_taken_for_a_suspension(tmp_path: Path) -> None:
-    """The process goes on to note that it runs while its main thread is held up."""
     attended, noted = threading.Semaphore(0), list[bool]()
     with Daemon(tmp_path) as daemon:
         loop = daemon.loop()
@@ -159,7 +158,6 @@ def test_a_standby_that_is_stopped_takes_nothing_over(tmp_path: Path) -> None:
 def test_a_state_directory_that_hangs_stops_no_signal_and_no_watchdog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The look for a release request waits for the disk; nothing else does, nor the end."""
     hangs, answers, fed = threading.Event(), threading.Event(), threading.Semaphore(0)
 
     def hang(_: Path) -> None:
@@ -186,7 +184,6 @@ def test_a_state_directory_that_hangs_stops_no_signal_and_no_watchdog(
 def test_a_cluster_without_a_connection_does_not_affect_another(
     tmp_path: Path,
 ) -> None:
-    """Its targets are unavailable until a connection can be made; the other one is used on."""
     kubeconfig = str(tmp_path / "kubeconfig")
     clusters = [{"name": name, "kubeconfig": kubeconfig} for name in ("eu", "us")]
     clusters[1]["context"] = "none"

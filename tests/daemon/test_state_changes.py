@@ -81,7 +81,6 @@ QUERY = (State.HELD, "ScaleDownHeld")
 def test_a_beginning_and_an_end_are_noted_once_with_the_state_before(
     course: Sequence[tuple[tuple[State, str], tuple[State | None, float | None, bool] | None]],
 ) -> None:
-    """A lasting state is not logged again, and a window, which keeps the count, not at all."""
     changes = noted([state for state, _ in course])
     assert [change and change[:3] for change in changes] == [expected for _, expected in course]
 
@@ -171,7 +170,6 @@ def result_of(value: float | str) -> SyncResult:
 
 
 def test_an_outage_of_an_hour_has_a_beginning_and_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line for each target at either end, one for all each minute, and little in all."""
     fleet, good, bad = Fleet(monkeypatch), result_of(60.0), result_of(REFUSED)
     fleet.tick(lambda _: good)
     for _ in range(SYNCS):
@@ -264,5 +262,4 @@ def test_a_pause_is_logged_when_it_begins_and_when_it_ends() -> None:
 def test_idling_and_a_fallback_are_logged_when_they_begin_and_end(
     timeline: Timeline, queues: Sequence[float | None], expected: list[tuple[object, ...]]
 ) -> None:
-    """Each is a change of scale as well; the failure before a fallback is a line of its own."""
     assert changes_of(*synced_each_minute(timeline, *queues)) == expected

@@ -104,7 +104,6 @@ def test_annotations_are_set_and_removed(api: Api, namespace: str) -> None:
 
 
 def test_an_event_is_made_and_updated(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
-    """The second time by a merge patch of its count."""
     events = Events(api)
     web = InvolvedObject("apps/v1", "Deployment", namespace, "web")
     happened = Occurrences(web, "Normal", "SuccessfulRescale", "New size: 3", 1.0, 1.0, 1)

@@ -23,7 +23,6 @@ def play(story: Story, seconds: int, ready: int) -> list[QueueState]:
     [(0, 0, "calm"), (9.5, 9.5, "calm"), (10, 10, "burst"), (12, 50, "burst"), (25, 115, "drain")],
 )
 def test_messages_come_by_the_script(elapsed: float, published: float, phase: str) -> None:
-    """Their number is the area under the rates, whatever the steps between."""
     assert SCRIPT.published(elapsed) == published
     assert SCRIPT.phase_at(elapsed).name == phase
 

@@ -28,7 +28,6 @@ def test_bars_are_relative_to_the_greatest(values: list[int], drawn: str) -> Non
 
 
 def test_the_record_keeps_peaks_and_decisions() -> None:
-    """News are the lines that the daemon writes at info, whatever it says in between."""
     progress = Progress()
     progress.add(state(1, 10, 1), [LogLine("stays", changed=False)])
     assert not progress.decisions

@@ -350,7 +350,6 @@ def test_a_target_at_zero_is_scaled_again_once_it_is_given_back(bed: Bed) -> Non
 
 @pytest.mark.parametrize("lines", [1, 2, 3], ids=["seen", "saved", "deleted"])
 def test_a_command_that_was_killed_between_two_steps_is_run_again(bed: Bed, lines: int) -> None:
-    """No count moves, over or back."""
     world, name = bed.world, f"killed{lines}"
     bed.deploy_with_hpa(name, 3)
     with Counts(world.api, world.namespace) as counts:

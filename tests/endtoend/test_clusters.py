@@ -89,11 +89,6 @@ def on_grid(daemon: DaemonProcess, cluster: str, seconds: int) -> bool:
 def test_workloads_of_equal_names_in_two_clusters_are_scaled_apart(
     world: World, other: World
 ) -> None:
-    """Each is scaled on its own series and under the Lease of its cluster.
-
-    One that is away costs only its own target, and comes back by itself; one that a reload takes
-    away and adds again changes nothing for the other.  It takes 35 s.
-    """
     for plane in (world, other):
         plane.deploy("web", paused=True)
     want(world, "eu-1", 3)

@@ -24,7 +24,6 @@ exec "$@"
 def test_the_service_account_does_every_job(
     world: World, document: Document, service_account_token: str
 ) -> None:
-    """It holds the Lease, scales, tells an Event, and leaves alone what an HPA controls."""
     mount = world.folder / "mount"
     mount.mkdir()
     (mount / "token").write_text(service_account_token)

@@ -90,7 +90,6 @@ def test_the_judge_finds_steps_that_exceed_a_policy_together(
 
 
 def test_a_load_counts_by_the_time_that_it_held_within_a_span() -> None:
-    """The last one lasts; one that was there for less than asked is none."""
     levels = [(0.0, 5), (10.0, 8), (12.0, 3)]
     assert highest(levels, 0.0, 20.0, 2.0) == 8
     assert highest(levels, 0.0, 20.0, 2.1) == 5

@@ -33,7 +33,6 @@ def decided(world: World, name: str) -> None:
 def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
     world: World, document: Document
 ) -> None:
-    """It says what it would do; the other target is scaled meanwhile; nothing warns of it."""
     a, b = map(world.key, "ab")
     others.create(world.api, world.namespace, others.autoscaler("keda-hpa-a", of="a"))
     document["targets"].append(world.target("b"))
@@ -101,7 +100,6 @@ def test_a_live_target_that_an_hpa_takes_is_one_warning_over_a_restart(
 def test_a_change_by_hand_is_logged_and_three_reversals_hold(
     world: World, document: Document
 ) -> None:
-    """Somebody sets 1 replica whenever we set 4: after the third time we write no more."""
     a = world.key("a")
     with world.running(document) as daemon:
         for time in range(1, 4):

@@ -18,7 +18,6 @@ def annotate(world: World, name: str, **annotations: str | None) -> None:
 
 
 def test_a_paused_target_stays_while_its_load_rises(world: World, document: Document) -> None:
-    """The next sync knows of the pause, its end by itself too; bounds move a paused target not."""
     a, b = map(world.key, "ab")
     b_too = world.target("b")
     document["targets"].append(b_too)

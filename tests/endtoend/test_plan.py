@@ -24,7 +24,6 @@ def explained(file: Path, environment: Mapping[str, str]) -> tuple[str, str]:
 def test_a_plan_names_the_same_hold_as_the_daemon_beside_it(
     world: World, document: Document
 ) -> None:
-    """Its window ends when the daemon's does, also once the daemon has left only its state."""
     world.set_by_hand("a", 6)
     address, state = f"127.0.0.1:{free_port()}", str(world.folder / "state")
     # A plan that begins more than three periods after the daemon's end would begin a new hold.
@@ -68,7 +67,6 @@ def test_missing_rights_are_reported_before_one_is_needed(world: World, document
 def test_the_cause_of_an_empty_query_is_in_the_log_and_the_status(
     world: World, document: Document
 ) -> None:
-    """The daemon asks Prometheus once, when it begins."""
     document["queries"] = {"demand": f'sum({world.metric}{{team="x"}})'}
     with world.start(document) as daemon:
         line = daemon.wait_event("no_series")

@@ -97,7 +97,6 @@ def test_a_deployment_follows_its_queue_up_and_down(
 def test_a_drained_queue_has_no_workers_and_one_message_brings_one(
     rabbitmq: RabbitMQ, scraping: PrometheusServer, world: World
 ) -> None:
-    """Idle after 4 seconds, whatever the window of five minutes; awake with the next sync."""
     key, mails = world.deploy("mail-worker", 2), external(DEPTH, "30", queue="mails")
     worker = target(world.namespace, "mail-worker", mails, idle={"after": "4s"})
     rabbitmq.publish("mails", 1)

@@ -23,7 +23,6 @@ def reloads(daemon: DaemonProcess) -> tuple[float, float]:
 
 
 def test_a_changed_file_takes_effect_without_a_signal(world: World, document: Document) -> None:
-    """A target is added and scaled, another edited and a third removed; each has a line."""
     a, b = map(world.key, "ab")
     with world.running(document) as daemon:
         daemon.wait_write(a, 4)
@@ -48,7 +47,6 @@ def test_a_changed_file_takes_effect_without_a_signal(world: World, document: Do
 
 
 def test_a_broken_file_leaves_the_last_good_one_in_force(world: World, document: Document) -> None:
-    """Log, health and metrics say what is wrong and where; mended, it is taken up."""
     a, b = map(world.key, "ab")
     with world.running(document) as daemon:
         started = daemon.metric(f"{LAST}_success_timestamp_seconds")
@@ -82,7 +80,6 @@ def test_a_broken_file_leaves_the_last_good_one_in_force(world: World, document:
 def test_sighup_reads_again_and_a_storm_of_them_does_no_harm(
     world: World, document: Document
 ) -> None:
-    """Each is answered by a reload or by the one that is under way; syncs go on meanwhile."""
     with world.running(document) as daemon:
         os.kill(daemon.pid, signal.SIGHUP)
         line = daemon.wait_event("reloaded")
@@ -96,7 +93,6 @@ def test_sighup_reads_again_and_a_storm_of_them_does_no_harm(
 
 @pytest.mark.parametrize("where", ["current-context", "context", "kubeconfig"])
 def test_a_reload_never_changes_the_cluster(world: World, document: Document, where: str) -> None:
-    """All else of the reload is in force; the Lease and the histories are of the first cluster."""
     kubeconfig = Path(world.environment["KUBECONFIG"])
     with ScriptedServer(Answer(404)) as other:
         elsewhere = other.write_kubeconfig(world.folder / "elsewhere")
@@ -130,7 +126,6 @@ def test_a_reload_never_changes_the_cluster(world: World, document: Document, wh
 def test_an_unverified_api_server_is_a_warning_at_every_start(
     world: World, document: Document
 ) -> None:
-    """The line names the kubeconfig; the daemon works all the same."""
     kubeconfig = yaml.safe_load(Path(world.environment["KUBECONFIG"]).read_text())
     cluster = kubeconfig["clusters"][0]["cluster"]
     for authority in ("certificate-authority", "certificate-authority-data"):

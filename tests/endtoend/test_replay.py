@@ -37,7 +37,6 @@ BEHAVIORS: Mapping[str, Mapping[str, object]] = {
 
 @pytest.mark.usefixtures("kubelet")
 def test_the_simulated_world_agrees_with_the_control_plane(world: World) -> None:
-    """Each count at each sync, of three behaviors, with what the daemon read at these syncs."""
     for name in BEHAVIORS:
         world.deploy(name)
     world.want(LOADS[0])

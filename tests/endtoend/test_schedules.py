@@ -13,7 +13,6 @@ RAISED, LOWERED = 6, 2
 def test_a_schedule_that_opens_while_the_daemon_is_down_is_in_force_at_its_start(
     world: World, document: Document
 ) -> None:
-    """The first sync after the start goes to its bounds, up and down; a gradual one in steps."""
     world.deploy("c")
     up, gradual, down = map(world.key, "abc")
     one_by_one = {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 2}]}}

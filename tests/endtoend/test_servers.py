@@ -17,7 +17,6 @@ NAMED = "Prometheus second"
 def test_a_server_that_is_away_holds_its_own_targets_only(
     world: World, document: Document, start_prometheus: StartPrometheus
 ) -> None:
-    """First it answers nothing, in the end it is gone: the other's targets go on in time."""
     second = start_prometheus([world.exporter.target])
     second.wait_for(world.metric)
     a, b = map(world.key, "ab")

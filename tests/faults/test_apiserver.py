@@ -110,7 +110,6 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_fault_of_the_api_server_delays_only_the_struck_target(bed: Bed, row: Row) -> None:
-    """The object stays, its target says why and recovers; the other is scaled."""
     play(bed, row)
 
 
@@ -149,7 +148,6 @@ def test_with_a_silent_watch_no_count_set_by_others_is_overwritten(bed: Bed) -> 
 
 
 def test_a_write_whose_answer_is_lost_counts_once(bed: Bed) -> None:
-    """The write landed; it is found out, counted once, and not repeated."""
     high, low = bed.high_and_low()
     begin, changes = bed.mark(), bed.changes(high)
 
@@ -209,7 +207,6 @@ def remembers_little(bed: Bed) -> bool:
 
 
 def test_a_watch_that_expires_is_listed_again(bed: Bed) -> None:
-    """Everything is listed again, nobody waits for it, and what happened meanwhile is seen."""
     high, low = bed.high_and_low()
     begin = bed.mark()
     if not remembers_little(bed):

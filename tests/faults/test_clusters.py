@@ -174,7 +174,6 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_faulty_cluster_delays_no_other_cluster(world: Fleet, row: Row) -> None:
-    """The others keep their grid and are scaled; the faulty one has one warning and recovers."""
     daemon = world.daemon
     world.settle(LOW)
     begin, before = len(daemon.lines), world.memory()
@@ -198,7 +197,6 @@ def test_a_faulty_cluster_delays_no_other_cluster(world: Fleet, row: Row) -> Non
 def test_random_json_from_one_cluster_breaks_no_page_and_no_other_cluster(
     world: Fleet, seed: int
 ) -> None:
-    """Pages and API answer, nothing is a defect, and the others keep their grid."""
     daemon, choose = world.daemon, random.Random(seed)  # noqa: S311 - no secret
     world.settle(LOW)
     ready = f"http://{daemon.address}/readyz"

@@ -110,7 +110,6 @@ def wait_at_rest(daemon: DaemonProcess, *targets: str) -> None:
 def test_no_sync_fails_while_credentials_rotate(
     workloads: Workloads, tmp_path: Path, *, basic: bool, plugin: bool
 ) -> None:
-    """Writes succeed, and no secret is logged."""
     names = [f"{kind}-{'basic' if basic else 'bearer'}" for kind in ("one", "two")]
     for name in names:
         workloads.begin(name, LOW, LOW)

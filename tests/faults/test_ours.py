@@ -94,7 +94,6 @@ def test_of_two_daemons_one_writes_each_count(workloads: Workloads) -> None:
 def test_a_second_daemon_waits_for_the_state_directory_and_takes_over(
     workloads: Workloads, tmp_path: Path
 ) -> None:
-    """The second one waits, ready and alive, and continues after the first was killed."""
     name = "heirs"
     workloads.begin(name, LOW, LOW)
     config = workloads.configuration(name, stateDirectory=str(tmp_path / "state"))
@@ -123,7 +122,6 @@ def test_a_second_daemon_waits_for_the_state_directory_and_takes_over(
 
 @pytest.mark.punctual
 def test_syncs_continue_from_memory_while_the_disk_takes_nothing(bed: Bed) -> None:
-    """The daemon warns of it; `bed` checks in the end that it recovers."""
     assert "held nothing" in bed.daemon.page("/readyz")
     high, low = bed.high_and_low()
     begin, pid = bed.mark(), bed.daemon.pid
@@ -147,7 +145,6 @@ def test_syncs_continue_from_memory_while_the_disk_takes_nothing(bed: Bed) -> No
 
 
 def test_ten_thousand_lines_load_and_a_broken_line_is_named(workloads: Workloads) -> None:
-    """The target that is there is scaled, the others are missed; a broken line is named."""
     names = ["one-of-many", *(f"absent-{number}" for number in range(420))]
     workloads.begin(names[0], LOW, HIGH)
     with workloads.start(workloads.configuration(*names, syncPeriod="15s")) as daemon:
@@ -171,7 +168,6 @@ def test_ten_thousand_lines_load_and_a_broken_line_is_named(workloads: Workloads
 
 
 def test_a_daemon_scales_once_servers_missing_at_its_start_are_there(workloads: Workloads) -> None:
-    """The daemon starts, says what it misses, and scales once both are there."""
     name, plane = "early", workloads.plane
     workloads.begin(name, HIGH, LOW)
     with (

@@ -97,7 +97,6 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_fault_of_prometheus_delays_only_the_struck_target(bed: Bed, row: Row) -> None:
-    """The target that needs the answer stays, says why, and recovers; the other is scaled."""
     play(bed, row)
 
 

@@ -18,7 +18,6 @@ _MOST_WORKERS = 80
 
 
 def test_no_memory_file_or_thread_piles_up() -> None:
-    """Syncs with random faults leave no memory, files or threads behind, and no traceback."""
     report = soak(_SYNCS, 200, every=10)
     assert report.defects == []
     assert report.measured[-1]["syncs"] == _SYNCS

@@ -180,14 +180,12 @@ def rows_of(page: str) -> dict[str, dict[str, list[str]]]:
 
 
 def test_every_row_has_a_proof_and_every_proof_a_row() -> None:
-    """The names are the same, heading by heading."""
     told = {heading: set(rows) for heading, rows in rows_of(PAGE.read_text()).items()}
     assert told == {heading: set(proofs) for heading, proofs in PROOFS.items()}
 
 
 @pytest.mark.parametrize("row", [row for row, patterns in SEEN.items() if patterns])
 def test_the_page_quotes_what_the_tests_find(row: str) -> None:
-    """The page has each pattern of the tests, and each quoted sentence matches a pattern."""
     heading, name = row.split(": ", 1)
     told = rows_of(PAGE.read_text())[heading][name][2]
     for pattern in SEEN[row]:
@@ -197,7 +195,6 @@ def test_the_page_quotes_what_the_tests_find(row: str) -> None:
 
 
 def test_a_first_refusal_is_believed_and_a_silent_watch_is_noticed_within_a_minute() -> None:
-    """The page says so, and how often what was refused is tried meanwhile."""
     timings = WatchTimings()
     assert (timings.first_refusal_confirmed_after, timings.longest_pause) == (60.0, 10.0)
     assert timings.longest_watch + timings.grace <= 60

@@ -87,7 +87,6 @@ def read_all(document: object, name: str, selector: object) -> None:
 @given(values, named, values)
 @settings(max_examples=150)
 def test_any_document_is_read_or_refused(document: object, name: str, selector: object) -> None:
-    """With a query or a sentence for each metric, and no exception."""
     read_all(document, name, selector)
 
 

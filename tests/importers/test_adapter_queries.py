@@ -135,7 +135,6 @@ def test_a_query_serves_all_hpas_if_possible(
 
 
 def test_labels_of_other_names_are_listed_or_renamed() -> None:
-    """Those of pods in `labels`; that of an object is given the name of its kind."""
     resources = {
         "overrides": {
             "exported_namespace": {"resource": "namespace"},

@@ -76,7 +76,6 @@ def refusals(fields: Fields) -> list[KeyEntry]:
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_rules_are_found_in_each_form_of_document(document: Mapping[str, object]) -> None:
-    """Each form gives both rules, and accounts for all of its keys."""
     fields = Fields(document)
     rules = known(rules_in(fields))
     assert [rule.name_as for rule in (*rules.custom, *rules.external)] == [
@@ -155,7 +154,6 @@ def test_an_existing_configmap_of_rules_is_requested() -> None:
 
 
 def test_each_wrong_rule_has_a_problem_at_its_place() -> None:
-    """A rule with a problem stays, since it may be the one that counts."""
     text = textwrap.dedent("""\
         rules:
         - {seriesQuery: a, metricsQuery: "sum(<<.Series>>) by (<<.GroupBy"}

@@ -145,7 +145,6 @@ def test_95_percent_of_the_metrics_with_a_rule_have_a_query(tmp_path: Path) -> N
 
 
 def test_each_rule_of_an_adapter_is_read() -> None:
-    """No rule is left out; each metric has a query, or the adapter cannot answer with it."""
     found = 0
     for file in files("adapter"):
         if not documents(file):

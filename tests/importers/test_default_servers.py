@@ -81,7 +81,6 @@ def adapter(url: str) -> str:
 def test_a_server_that_all_sources_name_is_the_default(
     sources: list[str], url: str, servers: dict[str, str], tmp_path: Path
 ) -> None:
-    """Otherwise each target names its own, whatever the order, and the report lists the others."""
     for texts in (sources, sources[::-1]):
         result = converted(*texts)
         prometheus = result.configuration["prometheus"]

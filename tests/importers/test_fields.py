@@ -25,7 +25,6 @@ def test_a_key_that_is_read_is_carried_over() -> None:
 
 
 def test_a_key_that_nothing_reads_is_refused() -> None:
-    """A key covers what is below it; an entry of a list that is no mapping is left, too."""
     fields = Fields(DOCUMENT)
     for item in fields.within("spec", "b").each("d"):
         item.get("e")

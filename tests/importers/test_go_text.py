@@ -91,7 +91,6 @@ def test_an_expression_that_differs_in_go_or_may_take_long_is_refused(
     ["^(.*)(.*)(.*)b$", "(.*)(.*)b$", "(a?)(a?)(a?)(a?)(a?)(a?)(.*)b", "^(aa)+(aaa)*(a|b)c$"],
 )
 def test_an_expression_that_is_read_takes_no_time(source: str) -> None:
-    """The slowest ones that are read, over a text that nearly matches."""
     regex = GoRegex(source)
     text = "a" * 250 + "c"
     begin = time.thread_time()
@@ -115,7 +114,6 @@ def test_an_expression_that_is_read_takes_no_time(source: str) -> None:
     ],
 )
 def test_a_template_is_expanded_as_by_go(template: str, made: str) -> None:
-    """The longest name is taken, and a group that there is not is empty."""
     regex = GoRegex("^(?P<what>.*)_total$")
     match = known(regex.search("http_total"))
     expanded = expand(template, regex, match)

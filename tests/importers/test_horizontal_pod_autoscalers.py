@@ -78,7 +78,6 @@ OLD = """
 def test_metrics_of_every_version_become_those_of_v2(
     tmp_path: Path, version: str, spec: str, metric: str
 ) -> None:
-    """Exactly, and the configuration is valid; without a rule of an adapter a query is a guess."""
     ran = imported(tmp_path, autoscaler(spec, version))
     assert ran.target["metrics"] == [yaml.safe_load(metric)]
     assert ran.decided.targets[0].key == "shop/Deployment/web"
@@ -198,7 +197,6 @@ def test_a_spec_that_the_api_server_refuses_is_refused(tmp_path: Path, spec: str
 
 
 def test_broken_documents_do_not_stop_the_import(tmp_path: Path) -> None:
-    """Patches, templates, dead groups, placeholders and broken YAML are each told beside it."""
     whole = autoscaler("minReplicas: 2")
     patch = whole.replace(
         "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n", ""
@@ -245,7 +243,6 @@ def test_broken_documents_do_not_stop_the_import(tmp_path: Path) -> None:
 def test_a_doubtful_value_is_undecided(
     tmp_path: Path, written: str, value: object, why: str
 ) -> None:
-    """The target has it, and is refused until somebody decides."""
     ran = imported(tmp_path, autoscaler(written))
     assert (ran.target["minReplicas"], ran.code) == (value, 3)
     (left,) = ran.target["undecided"]

@@ -37,7 +37,6 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(), VALUES, min_size=1, max_size=5), st.data())
 def test_any_document_is_written_as_it_is(document: dict[str, object], data: st.DataObject) -> None:
-    """Whatever stands in it, and wherever comments do, which are one printable line each."""
     some = st.lists(st.sampled_from(list(places(document))) | st.just(("targets", 3)), max_size=4)
     comments = {place: [data.draw(st.text())] for place in data.draw(some)}
     text = as_text(document, comments)
@@ -46,7 +45,6 @@ def test_any_document_is_written_as_it_is(document: dict[str, object], data: st.
 
 
 def test_a_document_is_laid_out_for_people() -> None:
-    """Short mappings stand on one line, comments above, texts of several lines as they are."""
     metric = {"metric": {"name": "m"}, "target": {"type": "Value", "value": 3}}
     policy = {"type": "Pods", "value": 1, "periodSeconds": 60}
     document = {

@@ -26,7 +26,6 @@ LONGEST = 0.05
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_any_manifest_is_imported_or_refused_soon(tmp_path: Path, part: int) -> None:
-    """No traceback; what is imported whole is valid; each key is told of; each is read soon."""
     slow = 0
     for number in range(part * OF_A_PART, (part + 1) * OF_A_PART):
         text = mutated(DOCUMENTS, number)

@@ -289,7 +289,6 @@ CASES = {
     ],
 )
 def test_a_range_that_fills_takes_nothing_down(record: Record, namespace: str, case: Case) -> None:
-    """No count is below the first one before the load is lowered."""
     assert min(record.before(namespace, case)) == REPLICAS, record.seconds_and_counts(
         namespace, case
     )
@@ -300,7 +299,6 @@ def test_a_range_that_fills_takes_nothing_down(record: Record, namespace: str, c
     [("away", RISING_AWAY), ("away-killed", RISING_AWAY), ("exporters", RISING_EXPORTER)],
 )
 def test_a_rising_load_is_followed_at_once(record: Record, namespace: str, case: Case) -> None:
-    """A target goes up while its range is still being filled."""
     assert max(record.before(namespace, case)) > REPLICAS, record.seconds_and_counts(
         namespace, case
     )

@@ -28,7 +28,6 @@ PAGES = [
 def test_axe_finds_nothing(
     request: pytest.FixtureRequest, open_tab: Open, fleet: str, path: str
 ) -> None:
-    """Light, dark and on a phone, where nothing exceeds the screen."""
     served = request.getfixturevalue(fleet)
     # axe is our own script within the page, which the policy would refuse.
     page = open_tab(served, color_scheme="light", bypass_csp=True).open(path)

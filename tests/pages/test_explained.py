@@ -48,7 +48,6 @@ def texts(page: Page, selector: str) -> list[str]:
 def test_an_instant_is_explained_as_by_the_command(
     story: Served, open_tab: Open, printed: Callable[..., str], at: float
 ) -> None:
-    """Line for line, from the file and from the daemon: so do its differences and all else."""
     page = open_tab(story).open(f"/targets/shop/Deployment/order-worker?at={rfc3339(at)}")
     lines = texts(page, "#explanation pre.lines > *")
     command = printed("--at", rfc3339(at), "--state-directory", str(story.fleet.state))

@@ -16,7 +16,6 @@ def names(page: Page) -> list[str]:
 
 
 def test_search_filter_and_order_keep_each_other(story: Served, open_tab: Open) -> None:
-    """Each is a link or a form, and the address holds all that was chosen."""
     page = open_tab(story).open("/")
     page.get_by_role("searchbox").fill("e")
     page.keyboard.press("Enter")
@@ -38,7 +37,6 @@ def test_search_filter_and_order_keep_each_other(story: Served, open_tab: Open) 
 
 
 def test_rows_search_and_filters_work_without_scripts(story: Served, open_tab: Open) -> None:
-    """Rows, search and filters need no JavaScript; times are in UTC then, and say so."""
     page = open_tab(story, java_script_enabled=False).open("/?state=failing")
     assert set(names(page)) == {"mailer", "invoices"}
     page.get_by_role("searchbox").fill("mail")

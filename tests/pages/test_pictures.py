@@ -34,7 +34,6 @@ FLEETS = {"clusters": "regions", "agreement": "moving"}
 def test_a_page_follows_the_systems_theme(
     request: pytest.FixtureRequest, open_tab: Open, name: str, theme: str
 ) -> None:
-    """All of it is there in the window of the pictures, light or dark as the system is."""
     path, shown = PAGES[name]
     fleet = request.getfixturevalue(FLEETS.get(name, "story"))
     page = open_tab(fleet, color_scheme=theme, viewport=WINDOW, reduced_motion="reduce").open(path)

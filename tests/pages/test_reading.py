@@ -15,7 +15,6 @@ def brightness(page: Page) -> float:
 
 
 def test_the_theme_is_the_systems_until_another_is_chosen(story: Served, open_tab: Open) -> None:
-    """A chosen one stays on other pages and after a reload."""
     tab = open_tab(story, color_scheme="dark")
     page = tab.open("/")
     assert brightness(page) < 60

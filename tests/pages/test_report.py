@@ -23,7 +23,6 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_a_report_opens_from_a_file_without_a_network(browser: Browser, file: Path) -> None:
-    """All charts are drawn, nothing is asked of anybody, axe finds nothing in either theme."""
     with tab(browser, f"file://{file}", color_scheme="light", bypass_csp=True) as opened:
         page: Page = opened.page
         page.goto(f"file://{file}")
@@ -42,7 +41,6 @@ def test_a_report_opens_from_a_file_without_a_network(browser: Browser, file: Pa
 
 
 def test_times_in_a_report_have_dates(browser: Browser, tmp_path: Path) -> None:
-    """A report is read later, too."""
     path = tmp_path / "report.html"
     path.write_text(report_of({"simulated": answer_of(replayed(1))}, "t"))
     with tab(browser, f"file://{path}", timezone_id="UTC") as opened:

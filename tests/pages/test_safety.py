@@ -20,7 +20,6 @@ PAGES = [
 def test_a_page_does_nothing_that_its_policy_forbids(
     moving: Served, open_tab: Open, path: str
 ) -> None:
-    """No refusal, no error, no request to another origin; and the policy has no inline script."""
     tab = open_tab(moving)
     answer = tab.page.goto(moving.url + path)
     assert answer is not None
@@ -42,7 +41,6 @@ def test_a_page_does_nothing_that_its_policy_forbids(
 def test_texts_from_outside_run_no_script(
     hostile: Served, open_tab: Open, *, scripts: bool
 ) -> None:
-    """Names, messages, labels, annotations and field managers: shown as text, and cut."""
     tab = open_tab(hostile, java_script_enabled=scripts)
     page = tab.open("/")
     links = page.locator("table.fleet tbody th a")

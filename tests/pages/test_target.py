@@ -95,7 +95,6 @@ def test_a_target_page_shows_chart_changes_and_configuration(story: Served, open
 
 
 def test_the_arrow_keys_go_from_change_to_change(story: Served, open_tab: Open) -> None:
-    """Each is explained; Enter keeps it in the address, Escape lets it go."""
     page = opened(open_tab, story)
     expect(page.locator("#explained")).to_have_text("Now")
     press(page, "ArrowLeft")
@@ -118,7 +117,6 @@ def test_the_arrow_keys_go_from_change_to_change(story: Served, open_tab: Open) 
 
 
 def test_pointing_explains_and_a_click_keeps_it(story: Served, open_tab: Open) -> None:
-    """What the pointer left is forgotten, unless it was clicked."""
     page = opened(open_tab, story)
     page.mouse.move(*place(page, 0.8))
     expect(page.locator("#explained")).to_contain_text("At ")
@@ -153,7 +151,6 @@ def test_without_scripts_an_instant_is_explained(story: Served, open_tab: Open) 
 
 
 def test_an_instant_at_night_is_explained_in_local_time(story: Served, open_tab: Open) -> None:
-    """The instant of an address in UTC is shown in the reader's zone, which is named."""
     page = opened(open_tab, story, f"?last=6h&at={rfc3339(AT_THREE + 15)}")
     assert heading(page).startswith("At 03:12:1")
     expect(page.locator("#zone")).to_contain_text("Europe/Berlin")
@@ -166,7 +163,6 @@ def test_an_instant_at_night_is_explained_in_local_time(story: Served, open_tab:
 def test_an_update_leaves_what_the_reader_points_at(
     story: Served, open_tab: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The crosshair, the values of the legend, and a drag, under which no time moves."""
     page = opened(open_tab, story, "?last=15m")
     updated(page, monkeypatch, NOW + 10)
     page.mouse.move(*place(page, 0.5))
@@ -193,7 +189,6 @@ def test_an_update_leaves_what_the_reader_points_at(
 
 
 def test_a_time_under_a_minute_is_not_another_hour(story: Served, open_tab: Open) -> None:
-    """A short drag shows the minute around it."""
     page = opened(open_tab, story, "?last=15m")
     drag(page, 0.5, 0.52)
     page.mouse.up()
@@ -275,7 +270,6 @@ def test_escape_goes_back_to_the_present(story: Served, open_tab: Open) -> None:
 
 
 def test_the_back_button_undoes_a_click(story: Served, open_tab: Open) -> None:
-    """One after the other, and only then leaves the page."""
     tab = open_tab(story)
     page = tab.open("/")
     tab.open(f"{PATH}?last=15m").locator("#chart canvas").wait_for()
@@ -294,7 +288,6 @@ def test_the_back_button_undoes_a_click(story: Served, open_tab: Open) -> None:
 
 
 def test_times_outside_the_record_are_shaded_and_named(story: Served, open_tab: Open) -> None:
-    """What was before it, and what has not been yet; neither is a time that was not recorded."""
     begin, end = rfc3339(story.fleet.begin - 3600), rfc3339(NOW + 3600)
     page = opened(open_tab, story, f"?from={begin}&to={end}")
     legend = page.locator("#legend")
@@ -310,7 +303,6 @@ def test_times_outside_the_record_are_shaded_and_named(story: Served, open_tab: 
 
 
 def test_a_tap_keeps_the_instant_that_a_finger_points_at(story: Served, open_tab: Open) -> None:
-    """Moved over the chart it points; a tap keeps the instant, and what follows is in sight."""
     page = opened(open_tab, story, has_touch=True, viewport=PHONE)
     page.locator("#chart").scroll_into_view_if_needed()
     session = page.context.new_cdp_session(page)

@@ -60,7 +60,6 @@ from: 0s, to: 2m45s, event: FailedRescale
 
 @pytest.mark.parametrize("row", rows(EXPECTED), ids=lambda row: row[0])
 def test_an_expectation_is_compared_with_the_run(row: list[str], tmp_path: Path) -> None:
-    """The time, the field, the expected and the actual value of each that is not met."""
     expected, *parts = row
     found = [fields_of(item) for item in broken(tmp_path, f"{UP}expect: [{{{expected}}}]\n")]
     assert found == ([] if parts == ["-"] else [parts])

@@ -74,7 +74,6 @@ def test_an_outage_takes_nothing_down_where_the_range_is_unknown(text: str, tmp_
 
 
 def test_the_load_of_pods_is_shared_by_them(tmp_path: Path) -> None:
-    """240 in all: at 80 of each of 3 it takes 24, which then read 10 and stay."""
     test = "series: {rps: 80x8}\nstart: {replicas: 3, readyAfter: 1s}\nnever: {above: 24}"
     run = only(ran(tmp_path, test, WEB))
     assert [count.replicas for count in run.counts] == [6, 12, 24, 24, 24, 24, 24, 24, 24]

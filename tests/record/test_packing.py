@@ -67,10 +67,6 @@ def busy_day() -> list[Sample]:
 
 @given(steps)
 def test_packed_samples_are_unpacked_to_the_millisecond(given_steps: Steps) -> None:
-    """Every sample that changes something comes back with its time to the millisecond.
-
-    The returned pieces make up the text.
-    """
     samples, packer = timed(given_steps), Packer(BEGIN, PERIOD)
     pieces = [packer.add(sample.time, sample.numbers) for sample in samples]
     assert "".join(pieces) == packer.text

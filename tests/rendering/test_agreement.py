@@ -113,13 +113,11 @@ equal on the last day | {READY} | {AGREES} 99 % of 6 d 22 h; {LONGEST}; {ADOPT}
 
 @pytest.mark.parametrize(("name", "verdict", "message"), rows(VERDICTS))
 def test_each_verdict_has_a_reason(name: str, verdict: str, message: str) -> None:
-    """Time without a comparison does not count; the last day counts by itself, too."""
     answer = agreement_answer(WEB, RECORDS[name])
     assert (answer.verdict, answer.message) == (verdict, message)
 
 
 def test_without_a_comparison_the_hpa_is_the_reason() -> None:
-    """The comparison has just begun, or the HPA has decided nothing."""
     told = agreement_answer(WEB, None, Hpa("web", statuses=(HpaStatus(BASE, 3, 3),)))
     assert told.message == "nothing has been compared: the comparison has just begun"
     told = agreement_answer(WEB, None, Hpa("web", undecided="FailedGetExternalMetric"))

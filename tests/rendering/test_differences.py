@@ -69,7 +69,6 @@ def test_any_change_has_a_sentence(
     write: WriteOutcome | None,
     other_write: WriteOutcome | None,
 ) -> None:
-    """Each field of a decision alone, taken from another one; in both directions."""
     first, other = replace(pair[0], write=write), pair[1]
     changed = [("write", replace(first, write=other_write)), ("all", replace(other, write=write))]
     for each in fields(Decision):
@@ -213,7 +212,6 @@ def test_the_outcome_of_the_write_is_a_difference() -> None:
 
 
 def test_a_sync_after_a_scale_up_has_few_differences() -> None:
-    """The count first, then the values; conditions last."""
     timeline = Timeline(spec(QUEUE), replicas=3).sync("0s", queue=30).sync("15s", queue=60)
     before = of_last(timeline, AcceptedWrite(SCALE))
     assert differences(before, of_last(timeline.sync("30s", queue=62))) == (
@@ -225,7 +223,6 @@ def test_a_sync_after_a_scale_up_has_few_differences() -> None:
 
 
 def test_a_change_without_its_own_sentence_has_a_general_one() -> None:
-    """Nothing holds the count in either case."""
     woken = with_fields(stabilization=Stabilization(1, 3, READY))
     plain = with_fields(stabilization=Stabilization(3, 3, READY))
     assert differences(woken, plain) == (OTHERWISE,)
@@ -241,7 +238,6 @@ def test_the_activity_of_a_metric_is_a_difference() -> None:
 
 
 def test_the_keys_of_the_configuration_that_are_different_are_named() -> None:
-    """With both values, as they are written in YAML."""
     target = HELD.target
     other = replace(
         target,

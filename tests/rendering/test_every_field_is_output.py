@@ -136,7 +136,6 @@ def page_of(target: Target) -> object:
 
 
 def test_each_field_of_the_extensions_has_an_example() -> None:
-    """The key of each field is in the schema and in the documentation."""
     assert {*leaves(Extensions), *QUERIES} - FROM_ANNOTATIONS == CONFIGURED.keys()
     schema = str(json_schema()["$defs"])
     assert [
@@ -146,7 +145,6 @@ def test_each_field_of_the_extensions_has_an_example() -> None:
 
 @pytest.mark.parametrize("path", CONFIGURED)
 def test_each_field_of_the_configuration_is_in_all_outputs(path: str, tmp_path: Path) -> None:
-    """The API writes it, the page shows it, and a reload and `explain` report its change."""
     before, after = CONFIGURED[path]
     assert f"'{KEYS[path.partition('.')[0]]}'" in str(as_written(after))
     assert as_written(before) != as_written(after)
@@ -320,7 +318,6 @@ def test_each_field_of_a_decision_has_an_example() -> None:
 
 @pytest.mark.parametrize("path", DECIDED)
 def test_each_field_of_a_decision_is_in_all_outputs(path: str) -> None:
-    """The exceptions apart; a change in the record has a sentence."""
     before, after = DECIDED[path]
     shown_in = {name for name, output in OUTPUTS.items() if output(before) != output(after)}
     assert shown_in

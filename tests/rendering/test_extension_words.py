@@ -336,7 +336,6 @@ def asked_bounds(timeline: Timeline) -> list[str]:
 
 
 def test_the_queries_of_bounds_are_explained() -> None:
-    """Their PromQL and what it gives, before other bounds; an earlier value has an end."""
     timeline = target(replicas=5).asked_bounds(50, 9).sync("0s", queue=50)
     assert asked_bounds(timeline) == [
         "minReplicasQuery at server mimir gives 50 (20 within the other bounds): sum(least)",
@@ -362,7 +361,6 @@ def test_a_surge_is_explained() -> None:
 
 
 def test_an_explanation_has_the_query_that_holds() -> None:
-    """With its server and its selector, also while it holds nothing."""
     query = Query("up == 0", server="mimir")
     hold = HoldQuery(query, LabelSelector((("job", "orders"),)), condition=True)
     asked = 'holdScaleDownQuery at server mimir: up == 0, series {job="orders"}'

@@ -229,7 +229,6 @@ def listed(record: MemoryRecord) -> Any:
 
 
 def test_targets_are_listed_as_of_their_last_change() -> None:
-    """Sorted by their keys, in their state since it began; what is not configured is left out."""
     record, _ = recorded()
     other = Timeline(JOBS, replicas=2).sync("200s", jobs_waiting=None)
     record.keep_synced(other, "mail")

@@ -351,7 +351,6 @@ BACK = FRONT | {"service": "back"}
 def test_a_metric_finds_its_series_or_names_their_labels(
     found: tuple[str, str], seen: str, fault: str
 ) -> None:
-    """A selector, the names of pods, and the label of an object choose among the series."""
     assert found[0] == seen
     assert fault in found[1]
     assert bool(fault) == bool(found[1])

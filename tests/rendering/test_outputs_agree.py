@@ -314,7 +314,6 @@ results = any_rules().flatmap(entries_of).flatmap(results_of)
 @modest
 @given(st.lists(results, min_size=1, max_size=3))
 def test_outputs_agree_on_any_decision(several: list[SyncResult]) -> None:
-    """For a target with any extensions, and for any outcome of its write."""
     check_many(unlike(several))
     for result in several:
         if result.decision.current is not None:
@@ -333,7 +332,6 @@ def test_outputs_agree_on_every_recorded_tick() -> None:
 
 
 def test_the_filters_of_the_fleet_match_the_states(tmp_path: Path) -> None:
-    """Each filter of the fleet finds the targets of its state, or at their maximum."""
     several = unlike([result for _, result in zip(range(400), played_ticks(), strict=False)])
     classified = [result.classified() for result in several]
     counts = Counter(target.state for target in classified)

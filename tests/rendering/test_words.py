@@ -272,7 +272,6 @@ MEMORY = ResourceMetric("memory", average("1Gi"))
     ],
 )
 def test_numbers_have_four_digits(metric: MetricSpec, texts: str) -> None:
-    """Four digits, no milli-units but for CPU, memory in powers of 1024."""
     for milli, text in (row.split("=") for row in texts.split()):
         assert wording.quantity(metric, int(milli)) == text
 

@@ -34,7 +34,6 @@ def values(answers: Answers, *instants: float) -> Sequence[list[float]]:
 
 
 def test_a_sample_is_the_value_until_the_next_one() -> None:
-    """From its own instant on, evaluated at the instant that is asked for, as Prometheus does."""
     answers = answers_from([chunk(0, 600, series((0, 1.0), (60, 2.0)))])
     assert values(answers, 0, 59.9, 60, 100) == [[1.0], [1.0], [2.0], [2.0]]
     last = instance(QueryResult, answers(BASE + 110))

@@ -134,7 +134,6 @@ def test_requests_are_stated_known_or_assumed() -> None:
 
 
 def test_a_metric_without_a_capacity_in_pods_is_reported() -> None:
-    """As long as its capacity is not stated; that it is read as recorded is always reported."""
     unknown = build(target_of(external(value("30")))).assumed
     stated = build(target_of(external(value("30"))), loads=[{"capacity": "30"}]).assumed
     assert ["capacity" in text for text in unknown[2:]] == [True, False]

@@ -102,7 +102,6 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_an_interrupted_target_changes_at_the_right_minutes(case: Crossing) -> None:
-    """Its changes at their minutes, the time without a proposal, and the time without a demand."""
     counts, outcome = replayed(case)
     before = [5, *counts.values()]
     pairs = zip(counts.items(), before, strict=False)

@@ -74,7 +74,6 @@ def anchors(document: Path) -> set[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_to_a_page_and_an_anchor(document: Path) -> None:
-    """Each relative link names a file, and with `#` a heading of it."""
     for link in _LINK.findall(_FENCED.sub("", document.read_text())):
         if link.startswith("https://"):
             continue
@@ -120,14 +119,12 @@ def test_every_test_named_on_the_security_page_exists() -> None:
 
 
 def test_every_attack_names_a_test() -> None:
-    """What no test holds is not said to be defended."""
     rows = [row for row in ROWS if not row.startswith(HEAD)]
     assert len(rows) > 30
     assert [row for row in rows if "::test_" not in row] == []
 
 
 def test_each_table_has_a_paragraph_of_what_is_not_defended() -> None:
-    """Nobody has to guess what is left out."""
     for chapter in SECURITY.split("\n## ")[1:]:
         assert HEAD in chapter
         assert "\nNot defended" in chapter
@@ -149,7 +146,6 @@ def test_the_page_of_states_lists_each_state_and_mark() -> None:
 
 
 def test_the_page_of_states_names_each_reason_that_the_hpa_does_not_have() -> None:
-    """Reasons of metrics and Events too."""
     own = OWN_REASONS | {MISSING_BOUND, MISSING_HOLD, INVALID_ANNOTATION}
     assert {reason for reason in own if f"`{reason}`" not in STATES} == set()
 
@@ -162,7 +158,6 @@ def test_the_glossary_has_each_term_once_in_order() -> None:
 
 
 def test_the_reference_of_the_command_line_has_each_command_with_its_options() -> None:
-    """It is a page of the site, generated from the commands."""
     page = runpy.run_path(str(ROOT / "scripts" / "cli_reference.py"))["page"]()
     every = get_command(app).commands  # type: ignore[attr-defined]
     commands = {name: value for name, value in every.items() if not value.hidden}

@@ -45,7 +45,6 @@ def is_made(path: str, stage: list[tuple[str, str]]) -> bool:
 
 
 def test_the_build_gets_only_the_files_that_it_needs() -> None:
-    """`.dockerignore` lets in just the files that are copied, and they exist."""
     copied = {
         source
         for name, arguments in instructions()
@@ -81,7 +80,6 @@ def test_the_state_folder_belongs_to_the_daemon() -> None:
 
 
 def test_every_package_is_locked() -> None:
-    """Each installation is from a lock file with hashes, or without dependencies."""
     assert ("ARG", "LOCK=requirements.lock") in stages()["environment"]
     installs = [arguments for _, arguments in instructions() if " pip " in arguments]
     assert len(installs) == 4
@@ -91,7 +89,6 @@ def test_every_package_is_locked() -> None:
 
 
 def test_the_daemon_is_no_root_and_no_shell_starts_it() -> None:
-    """Nothing runs in the last stage, the user is a number and not root, the entry is a program."""
     stage = dict(stages()[""])
     assert "RUN" not in stage
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", stage["USER"])
@@ -100,7 +97,6 @@ def test_the_daemon_is_no_root_and_no_shell_starts_it() -> None:
 
 
 def test_compiled_modules_can_be_imported() -> None:
-    """The import of the modules of the commands compiles the code of the image."""
     (command,) = [arguments for _, arguments in instructions() if '"-c", "import' in arguments]
     _, flag, statement = json.loads(command)
     subprocess.run([sys.executable, flag, statement], cwd=ROOT, check=True, timeout=60)

@@ -55,7 +55,6 @@ def test_every_documented_installation_is_locked() -> None:
 
 
 def test_the_build_tools_are_those_of_the_tests() -> None:
-    """Each at the same version; the backend that pyproject.toml names is among them."""
     build, tested = (
         dict(re.findall(r"(?m)^(\S+)==(\S+)", (ROOT / f"requirements-{name}.lock").read_text()))
         for name in ("build", "dev")
@@ -78,7 +77,6 @@ def test_a_documented_installation_runs(
     environment: Mapping[str, str],
     tmp_path: Path,
 ) -> None:
-    """The installed daemon serves the installed example, without the checkout, and stops with 0."""
     for command in steps(tmp_path, environment["KUBECONFIG"]):
         if command.endswith(LIBRARIES):
             _borrow_libraries(tmp_path)

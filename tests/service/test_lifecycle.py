@@ -38,7 +38,6 @@ def document(world: World) -> Document:
 def test_the_service_manager_is_told_of_each_step_from_start_to_stop(
     manager: NotifySocket, world: World
 ) -> None:
-    """READY once it serves, RELOADING and READY for each reload, also a bad one, then STOPPING."""
     file = world.write(document(world))
     variables = {**world.environment, **manager.environment, **WATCHED}
     with DaemonProcess(file, variables) as daemon:

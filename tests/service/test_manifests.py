@@ -79,7 +79,6 @@ def test_the_namespaced_variant_and_the_components_apply(
 
 
 def test_shards_are_a_stateful_set(admin_api: Api, applied: list[Json], tmp_path: Path) -> None:
-    """Its pods are numbered and may list Leases; its Service gives them names."""
     objects = kustomize.overlay(
         tmp_path,
         "resources: [../kubernetes/base]\ncomponents: [../kubernetes/components/shards]\n",
@@ -113,7 +112,6 @@ def test_the_network_policy_admits_the_namespace_of_prometheus_only(tmp_path: Pa
 
 
 def test_another_namespace_and_image_are_one_line_each(tmp_path: Path) -> None:
-    """An overlay moves every object, the subjects of the bindings too, and names the image."""
     objects = kustomize.overlay(
         tmp_path,
         "resources: [../kubernetes/base]\nnamespace: scaling\n"
@@ -129,7 +127,6 @@ def test_another_namespace_and_image_are_one_line_each(tmp_path: Path) -> None:
 
 
 def test_the_namespaced_rights_are_those_of_the_cluster_role() -> None:
-    """All but the definitions of custom resources, which are in no namespace."""
     everywhere = manifest("base/clusterrole")["rules"]
     cluster_wide = [rule for rule in everywhere if "customresourcedefinitions" in rule["resources"]]
     assert len(cluster_wide) == 1
@@ -138,7 +135,6 @@ def test_the_namespaced_rights_are_those_of_the_cluster_role() -> None:
 
 
 def test_the_configuration_fits_the_pod() -> None:
-    """Its example is valid, a pod leads, probes find the listener, and nobody else the pages."""
     config = load(BASE / "autoscaler.yaml", lambda: "autoscaler")
     assert config.leader_election.enabled
     (container,) = pod_spec()["containers"]
@@ -155,7 +151,6 @@ def test_the_configuration_fits_the_pod() -> None:
 
 
 def test_the_pod_fits_the_daemon() -> None:
-    """Its end waits for the longest sync; the Dockerfile has the same image and user."""
     spec = pod_spec()
     assert spec["terminationGracePeriodSeconds"] > LONGEST_SYNC_SECONDS
     assert spec["containers"][0]["image"] == f"autoscaler:{__version__}"

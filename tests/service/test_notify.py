@@ -17,7 +17,6 @@ WATCHED = {"WATCHDOG_USEC": "60000000"}
 
 @pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
 def test_each_state_of_the_daemon_is_one_message(tmp_path: Path, *, abstract: bool) -> None:
-    """READY, RELOADING with the time, STATUS, WATCHDOG and STOPPING arrive in their order."""
     name = f"@notify-{secrets.token_hex(8)}" if abstract else str(tmp_path / "notify")
     before = clock.monotonic()
     with NotifySocket(name) as manager, Notifier({**WATCHED, **manager.environment}) as notifier:
@@ -41,7 +40,6 @@ def test_each_state_of_the_daemon_is_one_message(tmp_path: Path, *, abstract: bo
 
 
 def test_a_status_stays_one_line(tmp_path: Path) -> None:
-    """A line break in a status assigns nothing."""
     with (
         NotifySocket(str(tmp_path / "notify")) as manager,
         Notifier(manager.environment) as notifier,
@@ -57,7 +55,6 @@ def test_a_status_stays_one_line(tmp_path: Path) -> None:
     ids=str,
 )
 def test_without_a_socket_nothing_is_sent(environment: dict[str, str]) -> None:
-    """A missing socket, or one of an unknown kind, causes no error."""
     with Notifier(environment) as notifier:
         notifier.ready("up")
         notifier.stopping()
@@ -111,7 +108,6 @@ def test_a_service_manager_that_does_not_read_delays_nothing(tmp_path: Path) -> 
 def test_the_watchdog_is_fed_only_if_it_watches_this_process(
     tmp_path: Path, environment: dict[str, str], seconds: float | None
 ) -> None:
-    """`WATCHDOG_USEC` counts for the process that `WATCHDOG_PID` names, if it names one."""
     with (
         NotifySocket(str(tmp_path / "notify")) as manager,
         Notifier({**environment, **manager.environment}) as notifier,

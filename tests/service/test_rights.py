@@ -238,7 +238,6 @@ def runs(bed: Bed, request: pytest.FixtureRequest) -> Iterator[dict[Right, Futur
 
 @pytest.mark.parametrize("right", [NOTHING], ids=["nothing"])
 def test_with_all_rights_every_job_is_done(runs: dict[Right, Future[str]], right: Right) -> None:
-    """Scales, Events, the Lease and an HPA: nothing is missing, and nothing is complained of."""
     said = runs[right].result()
     assert not re.search("cannot .* resource", said), said
     assert "not_watched" not in said, said

@@ -31,7 +31,6 @@ WITHIN = ('"autoscaler/core" = 3', '"autoscaler/*.py" = 2', '"config/*.schema.js
 
 
 def test_parts_within_their_limits_pass(tmp_path: Path) -> None:
-    """Folders are counted with all below, patterns by their files."""
     assert SCRIPT["main"](project(tmp_path, *WITHIN)) == 0
 
 
@@ -39,7 +38,6 @@ def test_parts_within_their_limits_pass(tmp_path: Path) -> None:
 def test_a_part_over_its_limit_fails_with_both_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], index: int
 ) -> None:
-    """Each kind of part."""
     limits = [*WITHIN]
     name, limit = limits[index].split(" = ")
     limits[index] = f"{name} = {int(limit) - 1}"

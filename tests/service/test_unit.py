@@ -35,14 +35,12 @@ def test_the_unit_has_a_low_exposure() -> None:
 
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
-    """`systemd-analyze verify` has nothing to complain of, where the programs are installed."""
     copy = tmp_path / UNIT.name
     copy.write_text(re.sub(r"^(Exec\w+=)\S+", r"\1/bin/sh", UNIT.read_text(), flags=re.MULTILINE))
     analyze("verify", "--man=no", "--recursive-errors=no", str(copy))
 
 
 def test_the_unit_fits_the_daemon() -> None:
-    """The state has its folder, and a stop waits for the longest sync."""
     assert settings("StateDirectory") == [STATE_DIRECTORY.removeprefix("/var/lib/")]
     (stop,) = settings("TimeoutStopSec")
     assert float(stop.removesuffix("s")) > LONGEST_SYNC_SECONDS
@@ -56,7 +54,6 @@ def test_a_reload_that_waits_is_not_taken_for_a_hang() -> None:
 
 
 def test_the_unit_is_restarted_after_every_exit_code() -> None:
-    """No exit code and no number of tries keeps it down."""
     assert settings("Restart") == ["always"]
     assert settings("StartLimitIntervalSec") == ["0"]
     assert settings("RestartPreventExitStatus") == []

@@ -76,7 +76,6 @@ def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
 
 
 def test_after_a_stop_no_call_begins() -> None:
-    """The running call is finished; the waiting call is cancelled."""
     stop, release, begun = threading.Event(), threading.Event(), threading.Event()
 
     def hold() -> str:
@@ -96,7 +95,6 @@ def test_after_a_stop_no_call_begins() -> None:
 
 
 def test_an_error_of_a_call_belongs_to_its_future() -> None:
-    """The thread survives it, and the next call runs."""
     with calling(1) as submit:
         broken, fine = submit(0, lambda: 1 // 0), submit(0, lambda: "fine")
         with pytest.raises(ZeroDivisionError):
@@ -114,7 +112,6 @@ def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
 
 
 def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
-    """A call that waits for a turn minutes away is cancelled."""
     stop = threading.Event()
     with calling(2, stop, per_second=0.01) as submit:
         submit(0, nothing).result(10)
@@ -127,7 +124,6 @@ def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
 
 
 def test_cancelled_calls_of_a_full_group_cost_no_turn() -> None:
-    """A namespace that was full at the end of a sync uses all its threads in the next one."""
     ran: list[int] = []
     release = threading.Event()
     with calling(3) as submit:
@@ -149,7 +145,6 @@ AT_ONCE = 16
 
 
 def test_queries_without_a_turn_come_first_the_next_time() -> None:
-    """Each query has a turn before any has a second one, however little time there is."""
     server = Server()
     with closing(FairQueries(2.0)) as asker:
         for sync in range(3):
@@ -164,7 +159,6 @@ def test_queries_without_a_turn_come_first_the_next_time() -> None:
 
 
 def test_a_query_that_is_removed_is_forgotten() -> None:
-    """A query that returns is new again."""
     server = Server()
     with closing(FairQueries(2.0)) as asker:
         for promql in ("a", "b"):
@@ -176,7 +170,6 @@ def test_a_query_that_is_removed_is_forgotten() -> None:
 
 
 def test_turns_hold_across_syncs() -> None:
-    """A new query of another sync comes before the many waiting queries of a first one."""
     server, release = Server(), threading.Semaphore(0)
     with closing(FairQueries(2.0)) as asker, ExitStack() as stack:
         stack.callback(release.release, 2 * len(QUERIES))
@@ -195,7 +188,6 @@ def test_turns_hold_across_syncs() -> None:
 
 
 def test_the_end_cancels_queries_that_have_not_begun() -> None:
-    """It waits for the running queries, and sends no other."""
     server, release = Server(), threading.Event()
     server.wait = lambda _: release.wait(30)
     asker = FairQueries(2.0)

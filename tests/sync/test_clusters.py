@@ -61,7 +61,6 @@ def decided(world: Memory) -> Mapping[str, int]:
 
 
 def test_workloads_of_equal_names_are_scaled_each_in_its_cluster() -> None:
-    """One query for both; each count is read and written where it belongs."""
     eu, us = world(), cluster(1)
     sync(of_both(eu, us), EU, US)
     assert (eu.written, us.written) == ([("shop/web", 3)], [("shop/web", 3)])
@@ -112,7 +111,6 @@ def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
 
 
 def test_only_the_targets_of_a_cluster_wait_for_its_new_list() -> None:
-    """The targets of others are written meanwhile; its own are written after the list."""
     eu, us, listed = world(), cluster(2), threading.Event()
 
     def wait(_deadline: float) -> None:
@@ -127,7 +125,6 @@ def test_only_the_targets_of_a_cluster_wait_for_its_new_list() -> None:
 
 @pytest.mark.parametrize(("clusters", "threads"), [(1, 24), (8, 24), (50, 3), (400, 2)])
 def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) -> None:
-    """The more clusters, the fewer of each run at once."""
     stop, freed = threading.Event(), threading.Event()
     calls = ClusterCalls(stop, {str(number): 1000.0 for number in range(clusters)})
     begun = threading.Semaphore(0)
@@ -146,7 +143,6 @@ def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) ->
 
 
 def test_a_change_of_the_clusters_keeps_the_threads_of_the_others() -> None:
-    """A new one has its own rate of writes."""
     calls = ClusterCalls(threading.Event(), {"eu": 10.0, "us": 10.0})
     writes = calls.writes["eu"]
     calls.change({"eu": 5.0, "ap": 7.0})

@@ -152,7 +152,6 @@ def test_a_backlog_of_writes_ends_with_the_sync() -> None:
 
 
 def test_a_stop_with_thousands_of_calls_outstanding_is_quick() -> None:
-    """What has not begun is dropped once, not once for each call."""
     stop, driver = threading.Event(), Driver()
     dropped: list[Future[None]] = []
     futures: list[Future[None]] = [Future() for _ in range(5000)]

@@ -50,7 +50,6 @@ def world(*targets: Target) -> tuple[Memory, Server]:
 
 
 def test_the_same_promql_at_two_servers_is_two_requests() -> None:
-    """Each target has the answer of its own server; targets of one server share a request."""
     targets = [external("shop", "a"), on("mimir", "b", "queue"), on("mimir", "c", "queue")]
     memory, mimir = world(*targets)
     with memory.syncer() as syncer:
@@ -86,7 +85,6 @@ def test_a_server_that_does_not_answer_costs_only_its_own_targets() -> None:
 
 
 def test_each_server_has_threads_of_its_own() -> None:
-    """While one server holds all of its own, another is asked at once; a removed one is new."""
     release, default = threading.Event(), Server()
     mimir = Server()
     mimir.wait = lambda _: release.wait(30)
@@ -114,7 +112,6 @@ def observations(memory: Memory) -> dict[str, Observation]:
 
 
 def test_the_queries_of_bounds_are_asked_and_read() -> None:
-    """One of them at another server; the decision gets each as one value."""
     target = replace(
         external("shop", "a"),
         min_replicas_query=Query("least"),
@@ -133,7 +130,6 @@ def test_the_queries_of_bounds_are_asked_and_read() -> None:
 
 
 def test_one_query_holds_many_targets() -> None:
-    """It is asked once a sync, and each target takes its own series of the answer."""
     query = Query("up == 0")
     holds = {job: HoldQuery(query, LabelSelector((("job", job),)), condition=True) for job in "abc"}
     targets = [replace(external("shop", job), hold=hold) for job, hold in holds.items()]

@@ -30,7 +30,6 @@ def target(name: str, *promql: str, period: float = 15.0, server: str = "") -> T
     ],
 )
 def test_targets_that_share_queries_are_one_slot(targets: list[Target]) -> None:
-    """They are synced together, so that each query is sent once a period."""
     (slot,) = slots_of(targets)
     assert len(slot.targets) == len(targets)
     assert 0 <= slot.offset < slot.period == 15.0
@@ -44,7 +43,6 @@ def test_targets_of_their_own_queries_are_spread_over_the_period() -> None:
 
 
 def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
-    """They have no request in common, so they may be spread; targets of a server are together."""
     names = [f"s{number}" for number in range(30)]
     slots = slots_of([target(f"{name}-{n}", "q", server=name) for name in names for n in range(3)])
     assert len(slots) > 5
@@ -54,7 +52,6 @@ def test_targets_that_share_promql_at_different_servers_share_no_slot() -> None:
 
 
 def test_each_period_has_slots_of_its_own() -> None:
-    """A query shared between two periods does not bring their targets together."""
     slots = slots_of([target("a", "q", period=1.0), target("b", "q", period=3600.0)])
     assert [(slot.period, len(slot.targets)) for slot in slots] == [(1.0, 1), (3600.0, 1)]
     assert slots[0].offset == 0.0
@@ -70,7 +67,6 @@ def test_each_period_has_slots_of_its_own() -> None:
 def test_slots_do_not_depend_on_the_order_of_the_file(
     shapes: list[tuple[set[str], float]], random: Random
 ) -> None:
-    """Shuffling the targets changes no target's slot, and every target is in exactly one."""
     targets = [
         target(f"t{number}", *sorted(queries), period=period)
         for number, (queries, period) in enumerate(shapes)

@@ -91,7 +91,6 @@ BAD = external("shop", "a", promql="bad")
 def test_an_error_of_one_target_leaves_the_others_alone(
     target: Target, broken: dict[str, dict[str, object]], reason: str, message: str
 ) -> None:
-    """Its target is blocked with the reason, the other is scaled; a defect is a fault of ours."""
     world = queue(90.0, a=5, b=2)
     world.answers["bad"] = answer(1.0, namespace="shop", pod="a-1")
     for name, changed in broken.items():
@@ -160,7 +159,6 @@ def test_two_targets_that_select_the_same_pods_are_both_held(
 def test_a_failed_write_is_reported_and_not_counted(
     outcome: WriteConflict | WriteFailure | None, error: str
 ) -> None:
-    """The event is FailedRescale; no scale event is remembered; a defect is a fault of ours."""
     world = queue(90.0, a=2)
     if outcome is None:
         world.on_write = raise_defect
@@ -216,7 +214,6 @@ def test_a_plan_and_a_target_in_shadow_write_nothing(reason: SkippedWriteReason)
 
 
 def test_a_changed_target_keeps_its_history_and_a_removed_one_loses_it() -> None:
-    """An edited target is the same target; a target that returns after its removal is new."""
     world = queue(600.0, a=20, b=20)
     a, b = external("shop", "a"), external("shop", "b")
     edited = replace(a, spec=replace(a.spec, max_replicas=a.spec.max_replicas + 5))
@@ -249,7 +246,6 @@ def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
 
 
 def test_a_write_is_noted_before_it_is_sent() -> None:
-    """When the request goes out, the store has the intention; after the sync, the outcome."""
     seen: list[PendingWrite | None] = []
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
     world.on_write = lambda _name: seen.append(world.kept["shop/Deployment/a"].pending)

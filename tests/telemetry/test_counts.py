@@ -30,7 +30,6 @@ def test_lags_and_failures_of_syncs_are_counted_from_zero() -> None:
 
 
 def test_a_failed_reload_keeps_the_time_of_the_last_success() -> None:
-    """The configuration that the daemon started with counts as read at the start."""
     metrics = Metrics(Health())
     attempt = "autoscaler_reload_last_attempt_timestamp_seconds"
     success = "autoscaler_reload_last_success_timestamp_seconds"

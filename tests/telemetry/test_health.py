@@ -46,7 +46,6 @@ def make_well(health: Health) -> None:
 
 
 def test_syncs_that_take_longer_than_three_periods_hang(times: Times, health: Health) -> None:
-    """The end of the third period is in time; one that completes hides no other of its period."""
     health.expect({"15+0": 15.0, "15+1": 15.0, "60+0": 60.0})
     times.seconds += 45.0
     assert health.stalled() is None
@@ -62,7 +61,6 @@ def test_syncs_that_take_longer_than_three_periods_hang(times: Times, health: He
 def test_a_reload_forgets_removed_syncs_and_gives_new_ones_their_time(
     times: Times, health: Health
 ) -> None:
-    """A sync that stays keeps its age; a late report of a removed one changes nothing."""
     health.expect({"15+0": 15.0, "15+1": 15.0})
     times.seconds += 40.0
     health.expect({"15+1": 15.0, "5+0": 5.0})
@@ -74,7 +72,6 @@ def test_a_reload_forgets_removed_syncs_and_gives_new_ones_their_time(
 
 
 def test_the_time_of_a_reload_does_not_count(times: Times, health: Health) -> None:
-    """Syncs that wait for each other do not hang; one that hung before still hangs afterwards."""
     health.expect({"15+0": 15.0, "5+0": 5.0})
     times.seconds += 14.0
     with health.suspended():
@@ -92,7 +89,6 @@ def test_the_time_of_a_reload_does_not_count(times: Times, health: Health) -> No
 
 
 def test_a_daemon_that_starts_is_live_and_not_ready(health: Health) -> None:
-    """It is not killed for it, and nobody relies on it yet."""
     assert health.stalled() is None
     assert not health.ready
     assert [(state.name, state.ok) for state in health.components()] == [
@@ -101,7 +97,6 @@ def test_a_daemon_that_starts_is_live_and_not_ready(health: Health) -> None:
 
 
 def test_only_required_components_decide_on_readiness(health: Health) -> None:
-    """The state, a reload and the lead of another process only inform."""
     for name in REQUIRED:
         assert not health.ready
         health.report(name, ok=True, message="well")
@@ -137,7 +132,6 @@ def test_a_server_is_down_once_it_has_not_answered_for_a_minute(
 
 
 def test_each_server_that_a_target_queries_is_a_component(health: Health) -> None:
-    """One that is down leaves the daemon ready; one that no target queries is forgotten."""
     make_well(health)
     health.expect_servers({"", "thanos", "mimir"})
 

@@ -24,7 +24,6 @@ ODD = 'a "quoted" \\ back\\nslash\nnew line, {braces} = ütf-8 \U0001f600 #'
 
 @pytest.mark.parametrize("accept", FORMATS)
 def test_label_values_are_escaped(accept: str) -> None:
-    """Quotes, backslashes and any letter are read back as they were, a line break as a blank."""
     odd = external(average("30"), ODD, LabelSelector((("queue", 'or"ders\\'),)))
     metrics = metrics_of(result_of(target_of("web", odd)))
     (labels,) = series_of(metrics, "autoscaler_target_proposed_replicas", accept)
@@ -33,7 +32,6 @@ def test_label_values_are_escaped(accept: str) -> None:
 
 
 def test_the_format_of_the_page_is_the_requested_one() -> None:
-    """Prometheus' own Accept header gets OpenMetrics; none, or nonsense, the text format."""
     metrics = Metrics(Health())
     prometheus = (
         "application/openmetrics-text;version=1.0.0;q=0.5,"

@@ -97,7 +97,6 @@ STARTING = refused("503 Service Unavailable", faults.error("unavailable", "start
 def test_each_try_of_a_query_is_counted_by_its_code(
     script: list[faults.Step], counts: dict[str, int], down: str
 ) -> None:
-    """A bad query says nothing against Prometheus; wrong credentials and a wrong path do."""
     seen = Seen()
     with ScriptedServer(*script) as server, seen.prometheus(server.url) as reader:
         reader.query("up", None, clock.monotonic() + 20)
@@ -164,7 +163,6 @@ def test_a_missing_token_file_is_named_in_the_log_and_the_health(tmp_path: Path)
 
 
 def test_an_outage_of_a_server_and_its_end_are_one_line_each() -> None:
-    """The first has the code of the answer, and for how long nothing could be used."""
     seconds = 0.0
     announcements = Announced(Health(lambda: seconds)).announcements
     with capture_logs() as lines:
@@ -177,7 +175,6 @@ def test_an_outage_of_a_server_and_its_end_are_one_line_each() -> None:
 
 
 def test_api_requests_are_counted_by_verb_and_code(tmp_path: Path) -> None:
-    """A read that is tried again, a write that conflicts, a watch: each request by itself."""
     seen = Seen()
     answers = (
         scripted.failure(503, "ServiceUnavailable", "no"),
@@ -214,7 +211,6 @@ def test_api_requests_are_counted_by_verb_and_code(tmp_path: Path) -> None:
 def test_an_api_server_is_down_without_answers_or_with_401_only(
     answer: scripted.Answer, code: str, tmp_path: Path, *, well: bool
 ) -> None:
-    """What is forbidden was answered."""
     seen = Seen()
     with (
         scripted.ScriptedServer(answer) as server,

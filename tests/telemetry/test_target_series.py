@@ -208,7 +208,6 @@ CASES: dict[str, tuple[SyncResult, Series]] = {
 @pytest.mark.parametrize("accept", FORMATS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_decision_has_series_of_known_values_only(case: str, accept: str) -> None:
-    """What is not known, or is not so, has no sample; no zero stands for it."""
     result, expected = CASES[case]
     metrics = metrics_of(result)
     assert {name: series_by_labels(metrics, name, accept) for name in expected} == expected
@@ -235,7 +234,6 @@ def test_a_decision_has_series_of_known_values_only(case: str, accept: str) -> N
 def test_a_metric_has_its_measured_value_and_its_target(
     metric: MetricSpec, reading: Reading, kind: str, held_to: float, measured: float
 ) -> None:
-    """The values that the decision compared, in base units, the utilization in percent."""
     metrics = metrics_of(result_of(target_of("web", metric), reading, pods=pods(3), now=BASE))
     labels = {"metric_name": metric_name(metric), "type": metric.type, "metric_target_type": kind}
     for accept in FORMATS:
@@ -260,7 +258,6 @@ def test_a_failure_keeps_the_time_of_the_last_success() -> None:
 
 
 def test_changes_by_others_are_counted_from_zero() -> None:
-    """The counter is there before the first one, so that the first is an increase."""
     metrics, name = metrics_of(result_of(target_of())), "foreign_changes_total"
     assert series_by_labels(metrics, name) == {"": 0}
     for _ in range(2):
@@ -287,7 +284,6 @@ def test_writes_are_counted_by_direction_and_outcome() -> None:
 
 
 def test_targets_are_counted_by_outcome_before_their_first_sync_too() -> None:
-    """The sum is always the number of targets of the configuration."""
     metrics = Metrics(Health())
     targets = [target_of(name) for name in "abcd"]
     metrics.states.set_targets(targets)
@@ -330,7 +326,6 @@ def test_a_removed_target_loses_all_of_its_series() -> None:
 def test_an_edited_target_keeps_the_series_that_are_still_true(
     edited: Target, expected: dict[str, list[float]]
 ) -> None:
-    """A target value is shown at once; a reading is never shown in another unit or name."""
     metrics = metrics_of(result_of(target_of()))
     metrics.states.set_targets([edited])
     shown = {name: list(series_by_labels(metrics, name).values()) for name in expected}

@@ -111,7 +111,6 @@ def test_only_the_first_fetch_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_slow_refresh_delays_no_request() -> None:
-    """The token that is still valid is given meanwhile."""
     with token_of(60.0, "hang") as (endpoint, token):
         token.get(5)
         token.refused()
@@ -124,7 +123,6 @@ def test_a_slow_refresh_delays_no_request() -> None:
 
 @pytest.mark.parametrize("seconds", [3600.0, float("inf")])
 def test_a_refused_token_is_replaced(seconds: float) -> None:
-    """Long before it expires, and not for each of the refused requests."""
     with token_of(seconds) as (endpoint, token):
         token.get(5)
         for _ in range(50):
@@ -137,7 +135,6 @@ def test_a_refused_token_is_replaced(seconds: float) -> None:
 def test_pauses_grow_while_fetching_fails(
     failure: float | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A token that has expired when it comes is a failure, too."""
     monkeypatch.setattr(credentials, "_LONGEST_PAUSE", 60.0)
     with token_of(failure) as (endpoint, token):
         reported = fault(token, 5)

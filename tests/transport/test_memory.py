@@ -63,8 +63,6 @@ def test_a_waiting_reservation_gets_freed_memory() -> None:
 
 @pytest.mark.usefixtures("no_garbage_collection")
 def test_memory_is_reserved_as_long_as_the_result_lives() -> None:
-    """An answer that is dropped frees its memory, without a garbage collection."""
-
     class Kept:
         pass
 
@@ -112,7 +110,6 @@ BODIES = {
 
 @pytest.mark.parametrize("what", BODIES)
 def test_parsing_takes_no_more_memory_than_estimated(what: str) -> None:
-    """The text included, whatever the shape of the document."""
     body = BODIES[what].encode()
     estimate = memory_of(body)
     tracemalloc.start()

@@ -59,7 +59,6 @@ def _unconnected(error: OSError) -> Exception:
     ],
 )
 def test_an_error_has_a_kind_and_a_reason(error: Exception, kind: Kind, reason: str) -> None:
-    """The innermost cause decides; a reason is the system's text for it, not the library's."""
     cause = network_error(error)
     assert cause.kind is kind
     assert reason in cause.reason

@@ -74,7 +74,6 @@ def test_every_form_is_hidden(form: str, secret: str) -> None:
 
 
 def test_a_replaced_token_is_still_hidden() -> None:
-    """An answer may repeat the one before, but not everything is remembered for ever."""
     tokens = [f"Bearer token-number-{number}" for number in range(3)]
     redactor = redactor_of(*tokens, fixed=("fixed-secret",))
     text = redactor.line("token-number-0 token-number-2 fixed-secret", 99)
@@ -82,7 +81,6 @@ def test_a_replaced_token_is_still_hidden() -> None:
 
 
 def test_a_text_is_redacted_before_it_is_cut() -> None:
-    """The first half of a token does not remain at the end of a long text; it is one line."""
     redactor = redactor_of(f"Bearer {TOKEN}")
     shown = redactor.line("x" * 90 + TOKEN + "\x1b[2J\u202e\n", 100)
     assert shown == "x" * 90 + "<hidden>\\…"
@@ -90,7 +88,6 @@ def test_a_text_is_redacted_before_it_is_cut() -> None:
 
 
 def test_data_keeps_short_secrets_that_may_be_names() -> None:
-    """A short password is not replaced in data, where it may be a name; a token is."""
     authorizations = f"Basic {_base64('me:web')}", f"Bearer {TOKEN}"
     redactor = redactor_of(*authorizations, fixed=("tenant-of-the-shop",))
     body = f'{{"name":"web","tenant":"tenant-of-the-shop","x":"{TOKEN}"}}'.encode()
@@ -125,7 +122,6 @@ WRAPPED: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("how", WRAPPED)
 @pytest.mark.parametrize("secret", [TOKEN, "fixed/secret of-a+client"])
 def test_a_piece_is_hidden(how: str, secret: str) -> None:
-    """Twelve characters in a row, whatever stands between them that is not seen."""
     redactor = redactor_of(f"Bearer {TOKEN}", fixed=("fixed/secret of-a+client",))
     shown = redactor.line(f"who is {WRAPPED[how](secret)} then", 500)
     assert "<hidden>" in shown

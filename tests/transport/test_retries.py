@@ -102,6 +102,5 @@ def test_pauses_double_up_to_the_longest_until_they_are_reset() -> None:
     ],
 )
 def test_a_retry_after_is_seconds_or_a_date(header: str, seconds: float | None) -> None:
-    """A date that has passed asks for no wait; anything else is as if there were none."""
     assert retry_after({"Retry-After": header}) == seconds
     assert retry_after({}) is None

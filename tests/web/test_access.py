@@ -208,7 +208,6 @@ SIGN_INS = [
 def test_with_auth_every_peer_must_sign_in(
     auth: WebAuth, peer: str, added: list[str], header: str, status: int
 ) -> None:
-    """This machine too; a failure is counted with its scheme, and the answer lists the schemes."""
     world, more = World(auth), dict.fromkeys(added, ELSEWHERE)
     answer = world.ask(API, peer, "any.example", authorization=header, **more)
     assert answer.status == status

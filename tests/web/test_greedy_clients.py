@@ -49,7 +49,6 @@ def serve(request: pytest.FixtureRequest, tmp_path: Path) -> Serve:
 def test_a_client_with_a_slow_head_is_cut_while_others_are_answered(
     serve: Serve, head: bytes
 ) -> None:
-    """The head takes a second and no longer, however it drips; a handshake is a part of it."""
     limits, begun = ConnectionLimits(most_seconds=20.0, most_head_seconds=1.0), clock.monotonic()
     with serve(limits=limits) as served, served.connect() as slow:
         slow.sendall(head)
@@ -80,7 +79,6 @@ JUNK = [
 
 
 def test_junk_is_cut_and_harms_nothing(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    """Plain HTTP where TLS is spoken too; half a message has as long as a head."""
     with serve(limits=ConnectionLimits(most_head_seconds=0.5)) as served:
         for junk in JUNK:
             raw = socket.create_connection((HOST, served.listener.port), timeout=20)
@@ -135,7 +133,6 @@ def test_a_request_beyond_the_limit_is_closed_until_others_end() -> None:
 
 
 def test_a_head_is_bounded_as_a_whole() -> None:
-    """16 KiB of request line and headers are read; a byte more, wherever it is, is a 431."""
     start, version, end = b"GET /livez?", b" HTTP/1.1\r\nHost: x", b"\r\n\r\n"
     room = 16 * 1024 - len(version) - len(end)
     header = b"\r\nX: " + b"x" * 195
@@ -151,7 +148,6 @@ def test_a_head_is_bounded_as_a_whole() -> None:
 
 
 def test_requests_beyond_a_clients_share_wait_for_their_turn() -> None:
-    """A browser that asks for more than its share loses nothing; others are answered meanwhile."""
     slow = Slow()
     with listening(slow) as listener, ExitStack() as held:
         clients = []
@@ -184,8 +180,6 @@ def test_of_several_clients_the_one_with_most_connections_gives_way() -> None:
 
 
 def test_probes_are_answered_while_nobody_reads_the_large_pages() -> None:
-    """Few large pages are sent at once; a further one is a 503, which frees its connection."""
-
     def large(path: str, _accept: str) -> Page:
         if path == "/livez":
             return Page(200, "text/plain", [b"ok"])
@@ -264,7 +258,6 @@ def grows_less_than(most: int, targets: int = 0) -> Iterator[list[socket.socket]
 
 
 def test_large_heads_take_no_memory() -> None:
-    """Clients that send megabytes of headers, on all connections that they get, change little."""
     head = b"GET /livez HTTP/1.1\r\n" + (b"X: " + b"x" * 65_000 + b"\r\n") * 99 + b"\r\n"
 
     def flood(client: socket.socket) -> None:

@@ -90,7 +90,6 @@ def test_a_standby_names_the_leader_on_its_pages(
     parts: list[str],
     link: str | None,
 ) -> None:
-    """A link leads to the same page of the leader; the only cluster has no name."""
     only = leaders is not None and leaders[0].cluster == ""
     shown = views(tmp_path, leaders, ("",) if only else CLUSTERS)
     for path in paths:
@@ -105,7 +104,6 @@ def test_a_standby_names_the_leader_on_its_pages(
 
 @pytest.mark.parametrize("path", ["/health", "/fleet", "/targets"])
 def test_the_api_lists_leaders_only_with_leader_election(tmp_path: Path, path: str) -> None:
-    """An unknown holder is empty, an unknown address null."""
     with asking(views(tmp_path, SHARED)) as client:
         assert client.json(path)["leaders"] == [
             {"cluster": "eu", "leading": True, "holder": "autoscaler-0_1f", "url": None},

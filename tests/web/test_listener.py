@@ -126,7 +126,6 @@ def test_livez_fails_while_a_sync_hangs(path: str) -> None:
 
 
 def test_readyz_is_json_with_one_entry_for_each_component() -> None:
-    """503 until all that is required is well; a message of odd bytes is written out."""
     health = Health()
     with listening(site_of(health)) as listener:
         response, body = get(listener, "/readyz")
@@ -152,7 +151,6 @@ def test_readyz_is_json_with_one_entry_for_each_component() -> None:
 
 
 def test_format_and_compression_follow_the_request() -> None:
-    """OpenMetrics where it is accepted; gzip where it is accepted and the page is not tiny."""
     with listening(site_of(Health(), metrics_of(*many(50)))) as listener:
         plain, text = get(listener, "/metrics")
         assert plain.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -185,7 +183,6 @@ def test_each_answer_has_the_time_at_which_it_was_made() -> None:
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 @pytest.mark.parametrize("rest", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0\r\n\r\n"])
 def test_a_connection_carries_one_request(version: bytes, rest: bytes) -> None:
-    """What follows its head is not read; a client may end its side before it is answered."""
     with (
         listening() as listener,
         socket.create_connection((HOST, listener.port), timeout=20) as client,
@@ -200,7 +197,6 @@ def test_a_connection_carries_one_request(version: bytes, rest: bytes) -> None:
 
 
 def test_the_listener_closes_at_once_while_clients_are_connected() -> None:
-    """Idle clients, and one that is being answered, are cut; the port is free again."""
     slow = Slow()
     app = application(slow, lambda _: None)
     listener = Listener(HOST, 0, app, lambda _: None)
@@ -223,7 +219,6 @@ def test_the_listener_closes_at_once_while_clients_are_connected() -> None:
 
 
 def test_the_text_of_a_fault_of_a_page_is_only_in_the_log() -> None:
-    """A defect while an answer is sent closes only that connection; other pages are answered."""
     faults: list[BaseException] = []
 
     def answer(path: str, _accept: str) -> Page:

@@ -78,14 +78,12 @@ def test_a_listed_target_has_all_its_facts() -> None:
 def test_unknown_values_are_null_and_a_disabled_target_queries_nothing(
     observed: dict[str, Any], state: str, replicas: int | None, text: str
 ) -> None:
-    """A controlled target queries its metrics too."""
     (target,) = listed(metrics_of(result_of(target_of(), **observed)))
     assert (target["state"], target["metrics"][0]["text"]) == (state, text)
     assert target["currentReplicas"] == target["desiredReplicas"] == replicas
 
 
 def test_a_target_before_its_first_sync_is_unknown_in_its_place() -> None:
-    """The order is the configuration's, whichever was synced."""
     metrics = Metrics(Health())
     metrics.states.set_targets([target_of(name) for name in "bac"])
     metrics.report(result_of(target_of("a")))
@@ -120,7 +118,6 @@ def since_after(
 
 
 def test_a_state_is_dated_by_the_first_sync_of_it(metrics: Metrics) -> None:
-    """Failing three times in a row it has one beginning, and the recovery another."""
     assert since_after(metrics, 15) == "08:00:00Z"
     assert since_after(metrics, 30, EMPTY) == "08:00:30Z"
     assert since_after(metrics, 45, EMPTY) == "08:00:30Z"

@@ -187,8 +187,6 @@ def test_connections_that_were_answered_give_way(pair: KeyPair) -> None:
 
 
 def test_a_browser_gets_all_parts_of_a_page(pair: KeyPair) -> None:
-    """Six connections at a time, each for one request, from one address; nobody is cut."""
-
     def answer(path: str, _accept: str) -> Page:
         return Page(200, "text/plain", [path.encode() * 5_000])
 

@@ -235,7 +235,6 @@ class FrontHandler(AnsweringHandler):
 
 
 def test_a_client_certificate_that_tls_refuses_is_read_again(tmp_path: Path) -> None:
-    """The kubeconfig is read again for that as for a 401."""
     own, old, new = (self_signed(tmp_path, name) for name in ("localhost", "old", "new"))
     path = tmp_path / "kubeconfig"
     with Front(own, old) as front:

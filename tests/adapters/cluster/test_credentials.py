@@ -101,7 +101,6 @@ def test_a_url_that_the_client_cannot_use_fails_with_its_error_and_address(tmp_p
 
 @pytest.mark.parametrize("error", [ValueError("Bearer s3cret"), OSError(5, "Bearer s3cret")])
 def test_the_text_of_an_exception_is_not_repeated(error: Exception) -> None:
-    """`http.client` quotes the header that it refuses; only the type is reported."""
     failed = from_exception(error, "http://h")
     assert type(error).__name__ in failed.message
     assert "s3cret" not in failed.message
@@ -271,7 +270,6 @@ def test_every_request_impersonates(
 
 @pytest.mark.parametrize("way", ["token", "tokenFile", "exec", "password", "nothing"])
 def test_users_of_every_sign_in_impersonate(script: Script, tmp_path: Path, way: str) -> None:
-    """The base identity may come from anywhere."""
     (tmp_path / "token").write_text("base")
     command = {"command": "echo", "args": [credential("base")], "apiVersion": VERSION}
     ways: dict[str, dict[str, object]] = {
@@ -291,7 +289,6 @@ def test_users_of_every_sign_in_impersonate(script: Script, tmp_path: Path, way:
 def test_a_kubeconfig_that_is_read_again_may_impersonate_another_user(
     script: Script, tmp_path: Path
 ) -> None:
-    """Credentials and the impersonated user change together."""
     server, api = script(UNAUTHORIZED, scale(1), user={"token": "one", "as": "jane"})
     server.write_kubeconfig(tmp_path / "kubeconfig", **{"token": "two", "as": "joe"})
     read_web(api)

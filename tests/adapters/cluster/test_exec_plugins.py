@@ -242,7 +242,6 @@ def test_a_plugin_that_fails_later_prints_nothing_either(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A plugin that runs again, since its token expired, is as quiet."""
     monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
     first, again = tmp_path / "first", tmp_path / "again"
     first.write_text(credential("old", "2020-01-01T00:00:00Z"))
@@ -303,7 +302,6 @@ def test_a_plugin_that_hangs_later_delays_nobody(
 def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
     script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server's words are reported, not that the plugin is awaited."""
     monkeypatch.setattr(exec_plugin, "SECONDS", 20.0)
     answer, run = told_by_a_file(tmp_path, plugin, "exec sleep 300")
     _, api = script(UNAUTHORIZED, user={"exec": run})

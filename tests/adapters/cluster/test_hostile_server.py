@@ -150,7 +150,6 @@ def test_an_endless_answer_is_given_up_in_time(hostile: Connect, step: Step) -> 
 
 
 def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
-    """A write whose answer never begins holds up neither the next sync nor the end."""
     stop = threading.Event()
     _, api = hostile(CONTINUE_FOR_EVER, timeout=0.5, stop=stop)
     memory = Memory(
@@ -168,7 +167,6 @@ def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
 
 
 def test_a_write_that_was_given_up_is_not_sent_later(hostile: Connect) -> None:
-    """Whatever held it up meanwhile."""
     server, api = hostile(answer({}), timeout=0.2)
     go_on = threading.Event()
 
@@ -260,7 +258,6 @@ GZIPPED = answer(gzip.compress(b" " * MIB), headers={"Content-Encoding": "gzip"}
 def test_an_answer_that_would_take_too_much_is_given_up(
     hostile: Connect, step: Step, part: str, status: int, kind: FailureKind
 ) -> None:
-    """A refusal keeps its status."""
     server, api = hostile(step, timeout=1.0)
     failure = _get(api)
     assert (failure.status, failure.kind) == (status, kind)

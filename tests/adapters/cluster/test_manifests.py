@@ -63,7 +63,6 @@ ANYWHERE, USUAL = frozenset({""}), frozenset({"shop", "monitoring"})
 def test_the_rules_are_found_in_another_namespace(
     readable: frozenset[str], name: str, labels: dict[str, str]
 ) -> None:
-    """By its usual names and labels, once; in the usual namespaces if not all may be read."""
     metadata = {"name": name, "namespace": "monitoring", "labels": labels}
     api = FakeApi({"metadata": metadata, "data": {}}, readable)
     cluster = ClusterManifests(cast("Api", api), "shop")
@@ -75,7 +74,6 @@ def test_the_rules_are_found_in_another_namespace(
 
 
 def test_without_readable_namespaces_no_rules_are_found() -> None:
-    """The import does not fail, because it may need no rules."""
     other = {"metadata": {"name": "x", "namespace": "x", "labels": {}}}
     cluster = ClusterManifests(cast("Api", FakeApi(other, frozenset())), "shop")
     assert list(cluster.adapter_rules()) == []

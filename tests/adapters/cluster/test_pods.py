@@ -71,7 +71,6 @@ def test_all_fields_for_decisions_are_read() -> None:
 
 
 def test_a_pod_without_status_has_no_phase_or_times() -> None:
-    """Without status there is no phase, no readiness and no time."""
     pod = read_pod({"metadata": {"name": "p", "deletionTimestamp": "x"}})
     assert (pod.phase, pod.ready, pod.ready_transition, pod.start_time) == ("", None, None, None)
     assert pod.deleted
@@ -79,7 +78,6 @@ def test_a_pod_without_status_has_no_phase_or_times() -> None:
 
 
 def test_pods_of_one_template_share_their_requests() -> None:
-    """Equal requests are one object, whatever else differs; other requests are another."""
     first, second, other = whole_pod("a"), whole_pod("b"), whole_pod("c")
     other["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "501m"
     assert read_pod(first).requests is read_pod(second).requests
@@ -100,7 +98,6 @@ def test_times_are_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2024-01-02T03:04:05"])
 def test_an_invalid_time_is_refused(text: str) -> None:
-    """A time without an offset could be any."""
     with pytest.raises(ValueError, match=r"time|isoformat"):
         unix_seconds(text)
 
@@ -166,7 +163,6 @@ def test_a_list_has_no_finished_pods(tmp_path: Path) -> None:
 
 
 def test_a_watch_has_no_finished_pods() -> None:
-    """They are not in the cache, which keeps nothing of them."""
     cache = watched(PODS)
     assert names(cache) == NAMES
     assert cache._namespaces["shop"].matched.keys() == set(NAMES)
@@ -252,7 +248,6 @@ def test_a_pod_is_tried_against_few_selectors() -> None:
     ],
 )
 def test_a_selector_is_printed_as_go_prints_it(selector: JsonObject, text: str) -> None:
-    """Sorted by key, values sorted, one form for each operator."""
     assert selector_text(selector) == text
 
 

@@ -349,7 +349,6 @@ UNTYPED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("change", UNTYPED, ids=map(repr, range(len(UNTYPED))))
 def test_a_value_of_another_type_is_refused(change: dict[str, Any]) -> None:
-    """In a field, or in a value of a field; a boolean is not a number here."""
     assert typed(TYPED) is TYPED
     with pytest.raises(ValueError, match=r"\bPod\b"):
         typed(replace(TYPED, **change))

@@ -119,7 +119,6 @@ def test_a_vector_is_read_over_one_connection() -> None:
 def test_warnings_of_a_partial_answer_are_kept(
     more: dict[str, object], warnings: tuple[str, ...]
 ) -> None:
-    """Infos, in either place, say nothing of completeness."""
     with ScriptedServer(answer({**VECTOR, **more})) as server:
         outcome = answered(ask(server.url, "x"))
     assert (outcome.series, outcome.warnings) == (ORDERS.series, warnings)
@@ -136,7 +135,6 @@ def test_warnings_of_a_partial_answer_are_kept(
     ],
 )
 def test_an_answer_of_another_server_is_not_counted(body: object, code: str) -> None:
-    """A login page, or half an answer, with status 200 leaves the server unheard."""
     codes: list[str] = []
     with ScriptedServer(answer(body)) as server:
         ask(server.url, "x", within=1.0, observer=Observed(codes))

@@ -233,7 +233,6 @@ def test_a_stop_waits_for_no_answer() -> None:
 
 
 def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
-    """The first has its answer and is busy with it for too long; the second waits for its own."""
     read, go_on, cut = threading.Event(), threading.Event(), threading.Event()
 
     def when_cut(peer: faults.Peer) -> None:

@@ -62,7 +62,6 @@ def _series(count: int) -> bytes:
     "body", [_body(["[]"] * 2 * MIB), _series(100_000)], ids=["empty lists", "series"]
 )
 def test_sixteen_answers_at_once_fit_into_the_pod(body: bytes) -> None:
-    """Six megabytes each: there is room for a few, and none for what is no answer."""
     assert 4 * MIB < len(body) < 8 * MIB
     with ScriptedServer(answer(body)) as server:
         command = [sys.executable, "-m", __name__, server.url, "16", "2"]
@@ -73,7 +72,6 @@ def test_sixteen_answers_at_once_fit_into_the_pod(body: bytes) -> None:
 
 
 def test_the_largest_answer_fits_into_the_pod() -> None:
-    """Half of its 512 MiB are left to the daemon, however short the labels."""
     body = _series(9999)
     tracemalloc.start()
     try:
@@ -94,7 +92,6 @@ def test_a_document_that_takes_too_much_is_refused_before_parsing() -> None:
 
 
 def test_answers_that_are_kept_leave_less_room() -> None:
-    """A large one waits as long as it may, a small one does not; what is dropped is free again."""
     large, small = answer(_series(10_000)), answer()
     with ScriptedServer(large, large, small, large) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=14 * MIB, kept_for_small=MIB)

@@ -72,7 +72,6 @@ def test_the_method_that_works_is_remembered_for_each_server(status: str, refuse
 
 
 def test_a_range_query_finds_the_method_too() -> None:
-    """The first query of a command may be one of a range."""
     step = by_method(NOT_ALLOWED, vector_or_matrix)
     with ScriptedServer(step) as server, reading(server.url) as reader:
         for _ in range(2):

@@ -208,7 +208,6 @@ TOO_OFTEN = "429 Too Many Requests"
 def test_a_part_that_fails_leaves_the_others(
     steps: Sequence[Step], lengths: list[int], failed: list[int], words: list[str]
 ) -> None:
-    """Each step is asked for once; failures between answers do not add up."""
     asked = RangeRequest(GRID, FIRST, FIRST + sum(lengths))
     with ScriptedServer(*steps) as server:
         timeout = 0.5 if faults.hang in steps else 10.0
@@ -231,7 +230,6 @@ def test_a_part_that_fails_leaves_the_others(
 def test_after_failures_in_a_row_nothing_more_is_asked(
     step: Step, asked: RangeRequest, requests: int, words: list[str], last: tuple[int, int]
 ) -> None:
-    """A server that is too slow is asked for less before."""
     timeout = 0.2 if step is faults.hang else 10.0
     with ScriptedServer(step) as server, range_reading(server.url, timeout=timeout) as reader:
         parts = list(reader.parts("x", asked))

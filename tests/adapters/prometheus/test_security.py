@@ -285,7 +285,6 @@ def test_no_parameter_of_a_url_is_shown(status: str) -> None:
 def test_warnings_contain_no_secret(
     tmp_path: Path, sent: list[str], warnings: tuple[str, ...]
 ) -> None:
-    """They are the server's text, too: cut after secrets are hidden, and not endlessly many."""
     body = json.dumps({**faults.VECTOR, "warnings": sent}, separators=(",", ":"))
     with ScriptedServer(answer(body)) as server:
         outcome = answered(ask(options(server.url, tmp_path, by_password=True), "x"))

@@ -287,7 +287,6 @@ def test_a_server_that_wants_the_secret_in_the_body_gets_it_there(way: Way) -> N
 
 
 def test_a_token_endpoint_is_trusted_only_by_its_own_authority(tmp_path: Path) -> None:
-    """The secret is not sent otherwise."""
     pair, file = self_signed(tmp_path, "localhost"), tmp_path / "secret"
     file.write_text(FIRST)
     tokens = ScriptedServer(token_answer("a-token"))

@@ -47,7 +47,6 @@ def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("since", [0.5, 99.25, 100.0, 1234.5, 3599.0])
 def test_intervals_are_cut_to_the_requested_time(tmp_path: Path, since: float) -> None:
-    """A stretch that began earlier counts from then on, in totals, and where it is listed."""
     record = record_with(tmp_path, stretch(0, 100), stretch(100, 3500, DIFFERENT))
     (found,) = record.agreement([WEB], BASE + since, BASE + 3600, 9).values()
     assert sum(total.seconds for total in found.totals.values()) == 3600 - since
@@ -85,7 +84,6 @@ def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
 
 
 def test_intervals_beyond_the_oldest_age_are_removed(tmp_path: Path) -> None:
-    """As the rest of the record: a stretch that has ended before the oldest age."""
     record_with(tmp_path, *(stretch(n, 1, (EQUAL, WITHIN)[n % 2]) for n in range(600)))
     record, time = record_with(tmp_path, stretch(600, 1000)), Time()
     time.now = BASE + 1401
@@ -105,7 +103,6 @@ def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
 
 
 def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
-    """The renamed file keeps its content, and a new file is created."""
     record_with(tmp_path, stretch(0, 60))
     execute(tmp_path / DATABASE, f"PRAGMA user_version = {SCHEMA.version - 1}")
     with pytest.raises(RecordError, match=f"version {SCHEMA.version - 1}"):

@@ -95,7 +95,6 @@ def pruned(file: RecordFile, now: float, max_size: int, max_age: float = 14 * DA
 
 
 def test_rows_from_the_future_delay_no_pruning(tmp_path: Path) -> None:
-    """Neither the steps of a minute nor age nor size wait until that time has come."""
     filled(tmp_path, BASE + 365 * DAY, 500).close()
     file = filled(tmp_path, BASE, 500)
     now = BASE + 500 * 900.0

@@ -81,7 +81,6 @@ def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
 
 
 def test_equal_rules_have_few_rows(tmp_path: Path) -> None:
-    """Equal rules have a few rows, each with a body like those that it deflates."""
     with running(tmp_path) as writer:
         fill(writer, MemoryRecord())
     query = "SELECT digest, count(*) FROM rules GROUP BY digest"
@@ -213,7 +212,6 @@ class ExplanationPanel(sqlite3.Connection):
 
 
 def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also once SQLite could have counted the rows."""
     with running(tmp_path) as writer:
         for number in range(50):
             for name in (WEB, "shop/Deployment/api"):

@@ -44,7 +44,6 @@ def test_later_breaker_states_replace_all_earlier_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["same-batch", "next-batch", "stopped"])
 def test_breaker_states_move_with_a_clock_that_is_set(tmp_path: Path, when: str) -> None:
-    """A hold lasts as long as it would have; the time that passed counts."""
     time = Time()
     with running(tmp_path, Sayings(), time) as (store, _):
         store.keep_breakers(STATES)
@@ -59,7 +58,6 @@ def test_breaker_states_move_with_a_clock_that_is_set(tmp_path: Path, when: str)
 
 
 def test_a_request_is_taken_once(tmp_path: Path) -> None:
-    """By the daemon, which may run as another user than the client."""
     assert releases.take(tmp_path) is None
     for request in (Release("mimir"), Release(""), Release(None)):
         releases.ask(tmp_path, Release("an earlier one"))

@@ -54,7 +54,6 @@ SAVED = Stamp(T0, 1000.0, "a")
     ],
 )
 def test_instants_move_by_the_step_of_the_clock(now: Stamp, moved: float) -> None:
-    """By the step of the clock within a boot; so that none has passed between two."""
     # Where the system does not name boots, nothing is known of the time between two.
     saved = SAVED if now.boot_id else replace(SAVED, boot_id="")
     assert seconds_to_move(saved, now) == moved
@@ -64,7 +63,6 @@ def test_instants_move_by_the_step_of_the_clock(now: Stamp, moved: float) -> Non
 def test_no_instant_gets_too_old_or_lies_in_the_future(
     saved_ago: float, passed: float, step: float, boot_id: str
 ) -> None:
-    """However the clock was set, and whatever happened to the machine, but for a second."""
     now = Stamp(T0 + passed + step, 1000.0 + passed, boot_id)
     age = now.wall - (T0 - saved_ago + seconds_to_move(SAVED, now))
     assert -1.0 <= age <= saved_ago + passed + 1.0

@@ -47,7 +47,6 @@ def keda_made(*, by: str) -> Json:
 
 
 def test_names_of_others_are_short_and_printable() -> None:
-    """The label by which KEDA's are known is anybody's to write."""
     cache = AutoscalerCache("shop")
     made = autoscaler("web")
     made["metadata"] |= {

@@ -133,7 +133,6 @@ def test_caches_of_one_cluster_share_its_budget() -> None:
 
 
 def test_a_lease_that_was_not_asked_for_is_not_kept() -> None:
-    """A server need not heed the field selector of a watch."""
     heard: list[Lease | None] = []
     cache = LeaseCache("shop", "autoscaler", heard.append)
     cache.begin()
@@ -155,7 +154,6 @@ def test_a_pod_with_names_that_no_server_accepts_is_malformed() -> None:
 
 
 def test_events_beyond_a_burst_are_read_at_the_pace_of_the_cluster() -> None:
-    """A server that sends events without end leaves the interpreter to other clusters."""
     budget = ClusterBudget(per_second=1.0, burst=3)
     rests = [budget.count_event() for _ in range(6)]
     assert rests[:3] == [0.0, 0.0, 0.0]

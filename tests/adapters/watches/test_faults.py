@@ -229,7 +229,6 @@ def test_a_server_that_ends_each_watch_at_once_is_not_hammered(watch: Watch) -> 
 
 
 def test_a_rotated_token_is_used(script: Script, tmp_path: Path) -> None:
-    """A 401 at the begin of a watch has the token file read again."""
     token = tmp_path / "token"
     token.write_text("old")
     server, _ = script(listed("7", deployment("7", 1)))

@@ -100,7 +100,6 @@ def test_each_metric_type_is_read(given: Json, expected: MetricSpec) -> None:
 
 
 def test_expressions_and_behavior_are_read() -> None:
-    """The tolerance of a direction is a quantity."""
     expressions = [{"key": "tier", "operator": "In", "values": ["a", "b"]}]
     metric = {"name": "queue", "selector": {"matchExpressions": expressions}}
     external = {"type": "External", "external": {"metric": metric, "target": AVERAGE}}
@@ -142,7 +141,6 @@ def test_a_spec_that_cannot_be_read_is_none(odd: Json) -> None:
 
 
 def test_a_status_has_counts_values_and_conditions() -> None:
-    """A utilization in percent, all else in milli-units; the instant is when it was received."""
     condition = HpaCondition("ScalingActive", true=True, reason="ValidMetricFound")
     assert hpa_of(made(decided()), 7.0).statuses == (HpaStatus(7.0, 3, 4, (93,), (condition,)),)
 
@@ -166,7 +164,6 @@ def current(value: object) -> Json:
     ],
 )
 def test_each_metric_has_its_value_or_none(read: object, value: int | None) -> None:
-    """The controller leaves out what it has not read, or leaves it empty."""
     metrics = [given for given, _ in METRICS[:2]]
     status = known(hpa_of(made(decided(currentMetrics=read), metrics=metrics)).status)
     assert status.values == (value, None)
@@ -219,7 +216,6 @@ def test_a_status_is_bounded() -> None:
     ],
 )
 def test_keda_is_known_by_owner_or_label(metadata: Json, scaled_object: str) -> None:
-    """The owner says it first."""
     hpa = made()
     hpa["metadata"] |= metadata
     assert hpa_of(hpa).scaled_object == scaled_object
@@ -281,7 +277,6 @@ def test_an_unchanged_status_keeps_its_time(cached: Cached) -> None:
 
 
 def test_statuses_are_bounded(cached: Cached) -> None:
-    """The last ones are kept, however many change between two syncs."""
     for number in range(100):
         cached.event(made(decided(number + 1)), 100.0 + number)
     assert cached.statuses()[-1] == (199, 100)

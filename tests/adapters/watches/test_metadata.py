@@ -125,7 +125,6 @@ def test_our_zero_differs_from_a_zero_by_hand(
 def test_a_zero_over_another_change_is_a_conflict(
     lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
 ) -> None:
-    """It is guarded by the version that was read, as every other write."""
     scales = Scales(lone_api)
     read = instance(Scale, scales.read(shop, WEB, clock.monotonic() + 5))
     set_count(lone_cluster, f"{manifests.deployments(shop)}/web/scale", 5, "kubectl")

@@ -82,7 +82,6 @@ def test_a_refusal_that_passes_lets_nothing_be_decided(watch: Watch, refusal: An
 
 
 def test_the_reason_names_the_refusal_and_when_it_is_believed(watch: Watch) -> None:
-    """An operator can tell it from a broken list, and knows how long it blocks at most."""
     # Also after the time for which a broken watch is trusted.
     pace = replace(LASTING, trusted=0.0)
     _, watched, _ = watch(pace=pace, synced=False, autoscalers=[FORBIDDEN])
@@ -134,7 +133,6 @@ def test_scales_that_may_not_be_watched_are_read_at_once(watch: Watch) -> None:
 def test_a_right_by_namespace_ends_the_wait(
     lone_cluster: ClusterUnderTest, limited: Api, shop: str
 ) -> None:
-    """While all at once are refused, and that is not believed, each namespace is asked already."""
     with fresh_namespace(lone_cluster, "watches") as other:
         for namespace in (shop, other):
             grant(lone_cluster, namespace, "watch", WATCH, AUTOSCALERS)
@@ -148,7 +146,6 @@ def test_a_right_by_namespace_ends_the_wait(
 
 
 def test_all_at_once_and_each_namespace_are_doubted_together(watch: Watch) -> None:
-    """Where nothing may be listed, the wait is one, not one after the other."""
     pace = replace(DOUBTFUL, first_refusal_confirmed_after=2.0, longest_pause=30.0)
     began = clock.monotonic()
     _, watched, notes = watch(
@@ -289,7 +286,6 @@ def test_when_all_lists_are_refused_the_last_list_applies(watch: Watch) -> None:
 
 
 def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) -> None:
-    """Also in the moment after the refusal, when its own watch has not been begun."""
     server, api = script(listed("7", deployment("7", 1)))
     answer_hpas(server, listed("9", more="next"), FORBIDDEN, BROKEN)
     server.autoscalers.page_gate.clear()

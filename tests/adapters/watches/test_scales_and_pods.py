@@ -260,7 +260,6 @@ def test_unchanged_pods_are_the_same_tuple(
 def test_a_namespace_is_watched_when_it_is_asked_for(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """Nothing is watched for targets that need no pods; the first question begins a watch."""
     path = manifests.pods(namespace)
     cluster.create(path, manifests.pod("a", {"app": "web", "tier": "x"}))
     pace = replace(QUICK, pods_trusted=60.0)

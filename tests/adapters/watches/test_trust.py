@@ -41,7 +41,6 @@ NOT_LISTED = "FailedGetScale: .* suspended for "
 
 
 def test_a_silent_cut_is_noticed(watch: Watch) -> None:
-    """A connection that says nothing beyond the watch's own end is given up, and resumed."""
     pace = replace(QUICK, shortest_watch=1, longest_watch=1, grace=0.5, trusted=60.0)
     began = clock.monotonic()
     server, watched, _ = watch(pace=pace)
@@ -91,7 +90,6 @@ def test_a_cache_that_is_listed_anew_for_long_is_not_trusted(watch: Watch) -> No
 
 
 def test_pods_of_a_broken_watch_are_listed_directly(watch: Watch) -> None:
-    """After seconds, not a minute: nothing guards a decision that groups by an old list."""
     pod = {
         "metadata": {"namespace": "shop", "name": "a", "labels": {"app": "web"}},
         "status": {"phase": "Running"},
@@ -156,7 +154,6 @@ def test_after_a_suspension_no_scale_counts_before_the_next_list(
 
 
 def test_after_a_suspension_pods_are_listed_directly(watch: Watch, stopped: StoppedClock) -> None:
-    """Until the watch has listed them again, with the selectors of the known scales."""
     server, watched, _ = watch(
         listed("7", deployment("7", 8)), targets=[target("shop", "web", pods=True)]
     )

@@ -93,7 +93,6 @@ def test_a_warning_of_every_sync_is_written_every_five_minutes(correlator: Corre
 
 
 def test_more_than_ten_messages_of_one_reason_are_combined(correlator: Correlator) -> None:
-    """Ten stand for themselves; the others are combined, and show the latest."""
     written: list[Occurrences] = []
     for size in range(1, 15):
         correlator.take(WEB, sized(size), BASE, 0.0)
@@ -123,7 +122,6 @@ def test_an_outage_leaves_room_for_the_event_of_its_end(correlator: Correlator) 
 
 
 def test_an_event_beyond_the_limit_is_dropped_and_written_next_time(correlator: Correlator) -> None:
-    """The drop is counted, costs the object nothing, and the count goes on."""
     everything = events._MOST_WAITING
     for number in range(everything):
         correlator.take(workload(f"web-{number}"), FAILED, BASE, 0.0)
@@ -135,8 +133,6 @@ def test_an_event_beyond_the_limit_is_dropped_and_written_next_time(correlator: 
 
 
 def test_memory_is_bounded(correlator: Correlator) -> None:
-    """Ever new objects push out the quietest; an object's old happenings go as well."""
-
     def take(first: int, last: int) -> int:
         for number in range(first, last):
             involved = workload(f"web-{number}", f"{number:036}")

@@ -38,7 +38,6 @@ from tests.worlds.cluster.cluster import eventually
 
 
 def test_all_events_of_a_decision_are_written_in_their_order() -> None:
-    """A change by another client comes before them."""
     notebook = notebook_of(result(FAILED, RESCALED, foreign=BY_KUBECTL))
     reasons = [event.reason for event in notebook.written]
     assert reasons == ["ReplicasChangedByOther", FAILED.reason, RESCALED.reason]
@@ -69,7 +68,6 @@ def test_the_event_of_a_failed_metric_has_its_name() -> None:
 def test_a_change_by_another_client_is_an_event_and_a_reversal_a_warning(
     change: ForeignChange, kind: str
 ) -> None:
-    """It has the name of the client, if that is known, and both counts."""
     (event,) = notebook_of(result(foreign=change)).written
     assert (event.type, event.reason) == (kind, "ReplicasChangedByOther")
     assert_parts(event.message, change.manager, f"{change.before} -> {change.after}")
@@ -98,13 +96,11 @@ LEFT_OUT = SkippedWrite(SkippedWriteReason.NOT_LEADING)
 def test_only_a_follower_writes_no_events(
     reported: SyncResult, written: int, *, leads: bool
 ) -> None:
-    """The leader has the same events, and writes them whatever becomes of its write."""
     notebook = notebook_of(reported, gate=ALWAYS_OPEN if leads else Closed())
     assert len(notebook.written) == written
 
 
 def test_a_scale_that_cannot_be_read_keeps_its_uid() -> None:
-    """The object is still known by the UID that it had last; without any the Event has none."""
     notebook = Notebook()
     with reporting(notebook) as reporter:
         reporter.report(result(FAILED, uid=None))
@@ -122,7 +118,6 @@ def test_a_calm_decision_costs_next_to_nothing() -> None:
 
 
 def test_a_server_that_hangs_delays_no_report() -> None:
-    """While one Event is written, twenty thousand results are taken in or dropped at once."""
     notebook = Notebook()
     notebook.gate.clear()
     news = [result(Event("Warning", "R", str(n))) for n in range(20_000)]
@@ -152,7 +147,6 @@ def test_requests_keep_their_distance_however_many_events_there_are() -> None:
 
 
 def test_without_the_right_nothing_is_written_until_the_pause_is_over() -> None:
-    """One note says so, and one when the right was given; what happens meanwhile is dropped."""
     forbidden = EventResult(EventOutcome.FORBIDDEN, "refused")
     fates = {"shop": forbidden, "till": forbidden}
     notebook = Notebook(
@@ -185,7 +179,6 @@ def test_without_the_right_nothing_is_written_until_the_pause_is_over() -> None:
 
 
 def test_a_server_that_is_overloaded_gets_an_event_later() -> None:
-    """Pauses grow, the count goes on meanwhile, and nothing is lost."""
     answers = [
         EventResult(EventOutcome.LATER),
         EventResult(EventOutcome.LATER, retry_after=3.0),
@@ -212,7 +205,6 @@ def test_an_event_that_is_refused_for_good_is_dropped() -> None:
 
 
 def test_at_the_end_events_are_written_for_the_flush_time_at_most() -> None:
-    """What was reported is flushed; a server that takes nothing costs the flush time, no more."""
     notebook = Notebook()
     with reporting(notebook) as reporter:
         for number in range(20):
@@ -262,7 +254,6 @@ def test_a_defect_is_reported_and_costs_one_event() -> None:
 
 
 def test_a_breaker_is_an_event_on_the_pod_of_the_leader() -> None:
-    """A trip is a warning there, its end is not; a follower writes nothing."""
     notebook, pod = Notebook(), InvolvedObject("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     trip = Trip(BASE, BASE + 600, 380, 500, "ready")
     changes = (BreakerChange.TRIPPED, BreakerChange.ENDED)

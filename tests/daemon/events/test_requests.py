@@ -62,7 +62,6 @@ def test_a_new_event_has_the_fields_that_kubectl_shows(script: Script) -> None:
 
 
 def test_a_repetition_is_a_patch_and_a_deleted_event_is_created_again(script: Script) -> None:
-    """An Event lives for an hour; the count continues under another name."""
     server, api = script(CREATED, CREATED, GONE, CREATED)
     events, event = Events(api), happened()
     events.write(event, math.inf)

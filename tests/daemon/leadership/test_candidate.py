@@ -50,7 +50,6 @@ def asleep() -> tuple[list[float], Callable[[], float]]:
 
 
 def test_a_leader_whose_machine_slept_does_not_lead_until_it_renews() -> None:
-    """The steady clock has moved on, although the process did not see any of it."""
     slept, steady = asleep()
     leadership = Leadership(FakeLease(), "a", ElectionTimes(), steady=steady)
     before = clock.monotonic()
@@ -66,7 +65,6 @@ def test_a_leader_whose_machine_slept_does_not_lead_until_it_renews() -> None:
 
 
 def test_a_candidate_that_watches_the_lease_does_not_read_it() -> None:
-    """It leads as soon as the Lease is given back, or has run out; it asks if the watch breaks."""
     times = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.02)
     lease, recorded = FakeLease(Lease(LeaseRecord("b", 2.0, version="1"), {})), Recorded()
     leadership = Leadership(lease, "a", times, observer=recorded)
@@ -155,7 +153,6 @@ def test_a_lost_lease_is_reported_again_for_another_cause() -> None:
 
 
 def test_a_defect_does_not_end_the_election() -> None:
-    """It is reported, the gate stays as it was, and the next turn comes."""
     times = ElectionTimes(lease_duration=2, renew_deadline=1, retry_period=0.02)
     broken = threading.Event()
 

@@ -65,14 +65,12 @@ def test_each_request_of_a_write_needs_the_lead(
     outcome: WriteOutcome,
     methods: list[str],
 ) -> None:
-    """A conflict wrote nothing, so that the write is skipped; what was sent before counts."""
     server, api = script(*answers)
     assert write(api, Gate(*gate)) == outcome
     assert server.methods == methods
 
 
 def test_a_write_that_failed_is_not_repeated_without_the_lead(script: Script) -> None:
-    """It was sent, so it is a failure and not a skipped write."""
     server, api = script(at_once(BROKEN), scale(1, "7"))
     outcome = instance(WriteFailure, write(api, Gate(FOR_EVER, FOR_EVER, OVER)))
     assert (outcome.unknown, outcome.resource_version) == (True, "7")
@@ -121,7 +119,6 @@ def test_the_kernel_drops_a_request_with_its_deadline(script: Script) -> None:
 def test_a_request_is_cut_off_when_the_lead_ends(
     control_plane: ControlPlane, admin_api: AdminApi, namespace: str
 ) -> None:
-    """The gate shuts while the request is under way: the server gets no body, and does nothing."""
     path = workloads.collection("Deployment", namespace)
     admin_api.create(path, workloads.deployment("web", replicas=1))
     with connect(control_plane.kubeconfig) as api:

@@ -79,7 +79,6 @@ def test_the_first_leads_and_the_second_follows(
 def test_a_deleted_or_annotated_lease_stays_with_its_holder(
     stand: Stand, admin_api: Api, lease: str
 ) -> None:
-    """It is made again by the holder, and the follower does not take it meanwhile."""
     times = ElectionTimes(lease_duration=5.0, renew_deadline=4.0, retry_period=0.2)
     first, recorded = stand("a", Role.LEADER, times=times)
     _, others = stand("b", Role.FOLLOWER, times=times)
@@ -111,7 +110,6 @@ def test_a_holder_that_is_replaced_by_hand_stops(
 def test_a_leader_that_cannot_renew_stops_before_another_starts(
     stand: Stand, proxy: TcpProxy, fault: str
 ) -> None:
-    """It reports this once, with the reason, when its time is over; mended, it follows or leads."""
     first, recorded = stand("a", Role.LEADER, url=proxy.url, times=APART)
     _, others = stand("b", Role.FOLLOWER, times=APART)
     getattr(proxy, fault)()
@@ -129,7 +127,6 @@ def test_a_leader_that_cannot_renew_stops_before_another_starts(
 
 
 def test_a_leader_that_is_cut_off_for_a_moment_leads_on(stand: Stand, proxy: TcpProxy) -> None:
-    """While the Lease lasts there are more tries, each on another connection."""
     first, recorded = stand("a", Role.LEADER, url=proxy.url)
     proxy.cut()
     leads_for(first, 5 * PATIENT.retry_period)
@@ -167,7 +164,6 @@ def _rule(*verbs: str, names: list[str] | None = None) -> Json:
 def test_a_candidate_without_rights_reports_it_once_and_tries_again(
     stand: Stand, admin_api: Api, namespace: str
 ) -> None:
-    """The sentence names user, verb and resource; with the least rights the Lease is taken."""
     candidate, recorded = stand("a", user="nobody")
     refused = recorded.wait_for(Role.UNREADABLE)
     assert not candidate.leading()
@@ -184,7 +180,6 @@ def test_a_candidate_without_rights_reports_it_once_and_tries_again(
 def test_an_existing_lease_without_a_spec_is_taken_at_once(
     stand: Stand, admin_api: Api, namespace: str, lease: str
 ) -> None:
-    """The rights to get and update it are enough; its labels stay."""
     labels = {"app": "autoscaler"}
     bare = {"metadata": {"name": "autoscaler", "labels": labels}}
     admin_api.create(manifests.leases(namespace), bare)

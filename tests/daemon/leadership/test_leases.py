@@ -33,7 +33,6 @@ def path(namespace: str) -> str:
 
 
 def test_a_lease_is_read_as_it_was_written(admin_api: Api, leases: Leases, path: str) -> None:
-    """What is written is read, to the microsecond, in the form of client-go."""
     assert leases.read(soon()) is None
     made = instance(Lease, leases.write(OURS, None, soon()))
     assert replace(made.record, version="") == OURS

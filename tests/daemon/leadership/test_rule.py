@@ -40,7 +40,6 @@ def takes_at(election: Election, instant: float) -> LeaseRecord:
 def test_a_lease_without_a_holder_is_taken_at_once(
     record: LeaseRecord | None, transitions: int
 ) -> None:
-    """The candidate leads only once its record was written."""
     member = candidate()
     member.observe(record, 100.0)
     assert member.next_record(100.0, WALL + 5) == LeaseRecord(
@@ -63,7 +62,6 @@ def test_a_renewal_keeps_the_acquire_time() -> None:
 
 
 def test_the_time_of_the_lead_begins_anew_after_a_lapse_or_another_leader() -> None:
-    """It begins with the request that took the Lease; renewals in time keep it."""
     assert candidate().leads_since(100.0) is None
     member = leader(asked=100.0)
     member.record_written(OTHERS, 109.0)
@@ -112,7 +110,6 @@ def lasting(seconds: float) -> LeaseRecord:
 def test_a_lease_of_another_is_taken_when_it_has_not_changed_for_its_duration(
     seen: list[tuple[float, LeaseRecord | None]], taken: float
 ) -> None:
-    """The time counts from when a record was first seen; taking the Lease is a transition."""
     member = candidate()
     for at, record in seen:
         member.observe(record, at)
@@ -140,7 +137,6 @@ def test_a_former_holder_of_a_deleted_lease_waits() -> None:
 
 
 def test_a_leader_that_resigns_frees_the_lease() -> None:
-    """Nobody holds it, for the shortest duration that the API allows; transitions stay."""
     member = leader()
     assert member.release(WALL + 3) == LeaseRecord("", 1, WALL + 3, WALL + 3, 0)
     assert not member.leading(0.1)

@@ -128,7 +128,6 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_documented_example_becomes_its_target(name: str, tmp_path: Path) -> None:
-    """It becomes this target, which is valid, and nothing of it is undecided."""
     spec, target = EXAMPLES[name]
     expected = {"maxReplicas": 100, **yaml.safe_load(target)}
     result = converted(scaled_object(spec))
@@ -160,7 +159,6 @@ triggers:
 
 
 def test_a_formula_is_one_query(tmp_path: Path) -> None:
-    """It is computed of all prometheus triggers; cpu stays a metric of its own."""
     spec = NAMED.format(formula="(one + two)/2", kind="AverageValue")
     spec = spec.replace("query: sum(a)", 'query: sum(a), threshold: "5"')
     result = converted(scaled_object(spec))

@@ -54,7 +54,6 @@ MISSING = {
 
 @pytest.mark.parametrize("formula", MISSING)
 def test_a_missing_trigger_is_nil_where_the_fallback_says_so(formula: str) -> None:
-    """`??` binds more tightly than all else; what is 0 where it is missing is never nil."""
     assert promql_of(formula, TRIGGERS, knows_nil=True) == MISSING[formula]
 
 
@@ -96,7 +95,6 @@ vector(3) | vector(3)
 
 @pytest.mark.parametrize(("promql", "value"), rows(OPERANDS))
 def test_an_operand_is_one_value_without_labels_and_comments(promql: str, value: str) -> None:
-    """A trigger that may be missing is 0 then."""
     query = promql.replace(";", "\n")
     assert promql_of("a", {"a": Trigger(query)}) == f"({value} or vector(0))"
     strict = f"({value})" if "Inf" in value else value
@@ -151,7 +149,6 @@ PARTS = {"nan": (0.0, 0.0), "inf": (1.0, 0.0)}
 def test_prometheus_computes_a_formula_as_keda_does(
     prometheus_server: PrometheusServer, prometheus_exporter: Exporter
 ) -> None:
-    """Every formula has KEDA's value for each row of values, and none where KEDA has none."""
     for row, values in enumerate(VALUES):
         for name, value in zip("abc", values, strict=True):
             if value is not None:

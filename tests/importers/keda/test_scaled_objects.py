@@ -59,7 +59,6 @@ jobTargetRef: {template: {}} | it starts Jobs, which have no replicas to set
     ],
 )
 def test_a_manifest_that_keda_refuses_is_refused_as_a_whole(manifest: str, why: str) -> None:
-    """A patch, a template's part and a manifest of KEDA 1 are refused, too."""
     result = converted(manifest)
     (refusal,) = result.refusals
     assert why in refusal
@@ -110,7 +109,6 @@ triggers: [{type: cpu, metricType: Value, metadata: {value: "5"}}] | spec.trigge
 
 @pytest.mark.parametrize(("spec", "place", "why"), rows(DECISIONS))
 def test_an_open_decision_is_undecided_in_the_target(spec: str, place: str, why: str) -> None:
-    """It stands in the target as undecided with what to do; no secret is in it."""
     place, why = place.replace("metadata.", METADATA), why.replace("PLACEHOLDER", PLACEHOLDER)
     result = converted(scaled_object(ONE + spec_of(spec)))
     (left,) = result.target["undecided"]
@@ -152,7 +150,6 @@ fallback: {failureThreshold: 0, replicas: 1} | spec.fallback.failureThreshold
 def test_a_difference_is_reported_and_imported(
     spec: str, place: str, why: str, tmp_path: Path
 ) -> None:
-    """It is a valid configuration, and a sentence says how it differs."""
     result = converted(scaled_object(ONE + spec_of(spec)))
     assert why in result.reasons(KeyOutcome.DIFFERENT)[place.replace("metadata.", METADATA)]
     assert result.reasons(KeyOutcome.REFUSED) == {}
@@ -222,7 +219,6 @@ def test_force_activation_is_refused() -> None:
 
 
 def test_each_server_is_written_once(tmp_path: Path) -> None:
-    """The same address under other headers, parameters or limits is another server."""
     tenant = ", customHeaders: 'X-Scope-OrgID=shop', timeout: '5000', namespace: shop"
     unsafe = ", unsafeSsl: 'true', queryParameters: 'dedup=false,max=1'"
     documents = [

@@ -33,7 +33,6 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 
 def test_targets_in_shadow_are_listed_with_counts_and_different_fields(client: Client) -> None:
-    """A field is named before it changes a count."""
     answer = client.json("/agreement")
     assert (answer["live"], answer["shadow"]) == (1, 1)
     (target,) = answer["targets"]

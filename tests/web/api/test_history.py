@@ -80,7 +80,6 @@ def test_changes_are_filtered_by_targets_and_time() -> None:
 
 
 def test_a_change_has_all_its_facts() -> None:
-    """Its instant is rounded up, so that the change holds at it."""
     marks = Mark.FOREIGN | Mark.AT_MAXIMUM
     item = change(7, marks=marks, by="kubectl-scale", time=1_798_761_600.0001)
     with asking(daemon(record_of(item))) as client:
@@ -113,7 +112,6 @@ def test_a_lost_decision_is_named_in_its_place() -> None:
 def test_a_page_of_decisions_ends_before_it_is_large(
     monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    """Or takes long; its token asks for the rest, so that nothing is left out."""
     monkeypatch.setattr(endpoints, bound, 0)
     with asking(daemon(record_of(change(1), change(2)))) as client:
         first, token = ids(client, f"/decisions?{END}")

@@ -84,7 +84,6 @@ NUMBERS = [-1, 2**63, -(2**63) - 1, 10**400, 1 << 64]
 def test_a_token_with_a_number_out_of_range_is_invalid(
     client: Client, path: str, place: list[str], number: int
 ) -> None:
-    """It is refused like any token from elsewhere."""
     token = token_of(place[0], number, *(["shop/Deployment/web"] if path == "/targets" else []))
     sent = f"{path}?limit=1&continue={token}"
     assert wrong_names(client.problem(sent, 400)) == ["continue"]
@@ -111,7 +110,6 @@ ASKED = {
 
 @pytest.mark.parametrize("path", ASKED)
 def test_no_value_of_a_parameter_is_a_fault(fleet: Views, path: str) -> None:
-    """It is answered, or a problem; numbers and instants of any size too."""
     faults: list[BaseException] = []
     with asking(fleet, faults) as client:
         for name in ASKED[path]:
@@ -153,7 +151,6 @@ def test_other_paths_and_methods_are_problems_too(client: Client) -> None:
 def test_a_problem_with_an_unknown_target_suggests_a_similar_one(
     client: Client, fleet: Views, path: str, unknown: str, suggestion: str
 ) -> None:
-    """The same name elsewhere first, else a similar name; the page of it has a link."""
     page = ask(fleet, f"/targets/{unknown}")
     assert (page.status, f"/targets/{suggestion}" in page.page.links()) == (404, True)
     problem = client.problem(f"{path}{unknown}", 404)
@@ -163,7 +160,6 @@ def test_a_problem_with_an_unknown_target_suggests_a_similar_one(
 
 @pytest.mark.parametrize("path", ["/changes", "/decisions", f"{WEB}/chart", f"{WEB}/explanation"])
 def test_without_a_record_there_is_no_past(path: str) -> None:
-    """The problem names the setting; while the daemon starts every endpoint is a problem."""
     with asking(daemon()) as client:
         assert client.problem(path, 503)["detail"] == RECORD_IS_OFF
         assert client.json(WEB)["state"]["name"] == "web"
@@ -188,7 +184,6 @@ def test_the_text_of_a_fault_is_only_in_the_log(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_only_a_few_requests_are_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A further request waits, and is a 503 if that takes too long; then there is room again."""
     monkeypatch.setattr(application, "AnswerPool", lambda most=MOST_AT_ONCE: AnswerPool(most, 0.2))
     made, release, fleet = threading.Semaphore(0), threading.Event(), endpoints.fleet
 

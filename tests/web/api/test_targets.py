@@ -36,7 +36,6 @@ def names(client: Client, query: str = "") -> list[str]:
 
 
 def test_the_list_is_whole_without_a_limit_and_as_the_sum_of_its_pages() -> None:
-    """Compressed or not; its length is not known before it is sent."""
     with asking(views_of(metrics_of(*many(300)))) as client:
         whole = client.json("/targets")
         assert len(whole["targets"]) == 300
@@ -53,7 +52,6 @@ def test_the_list_is_whole_without_a_limit_and_as_the_sum_of_its_pages() -> None
 
 
 def test_a_page_stays_right_while_targets_come_and_go() -> None:
-    """It begins where the one before ended, also if its first target is no longer there."""
     targets = {name: target_of(name) for name in "abcdef"}
     metrics = metrics_of(*map(result_of, targets.values()))
     with asking(views_of(metrics)) as client:
@@ -67,7 +65,6 @@ def test_a_page_stays_right_while_targets_come_and_go() -> None:
 
 
 def test_targets_are_filtered_by_state_and_words() -> None:
-    """Words are parts of the key in either case; all of them, and one of the states, must fit."""
     metrics = metrics_of(
         rate_limited("orders"),
         result_of(target_of("order-mails"), EMPTY),

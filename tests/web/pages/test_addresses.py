@@ -42,7 +42,6 @@ MOST_BYTES = 300_000
     ],
 )
 def test_an_address_chooses_targets(lists: Views, address: str, expected: list[str]) -> None:
-    """An invalid choice is as if it was not there."""
     assert names(ask(lists, address)) == expected
 
 

@@ -62,7 +62,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Views]:
 def test_a_target_page_has_counts_readings_and_disagreements(
     fleet: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The HPA of KEDA has its ScaledObject; a live target has no such section."""
     monkeypatch.setattr(clock, "wall", lambda: NOW)
     carts, feeds, payments = (
         ask(fleet, f"/targets/shop/Deployment/{name}").page

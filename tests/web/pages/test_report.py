@@ -30,7 +30,6 @@ def with_changes(answer: ReplayAnswer, changes: int, **facts: object) -> ReplayA
 
 
 def test_a_report_loads_nothing_from_elsewhere() -> None:
-    """Its policy allows no network, no address is asked, and it says so before anything else."""
     text = report_of({"simulated": answer_of(replayed(2))}, "<b>A title</b>")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy is not None
@@ -41,7 +40,6 @@ def test_a_report_loads_nothing_from_elsewhere() -> None:
 
 
 def test_a_report_has_all_numbers_without_scripts() -> None:
-    """The measures with their meanings, next to the actual ones; reasons, changes, assumptions."""
     answer = answer_of(replayed(2))
     text = without_scripts({"a": answer}).find("main")[0].words
     for target in answer.targets:
@@ -64,7 +62,6 @@ def test_each_of_several_replays_has_its_column() -> None:
 
 @pytest.mark.parametrize(("changes", "marked"), [(0, 0), (1, 1), (100, 1), (101, 0), (5000, 0)])
 def test_few_changes_are_marked_in_the_chart(changes: int, marked: int) -> None:
-    """More than a hundred would hide it; the list has them."""
     page = without_scripts({"a": with_changes(answer_of(replayed(1)), changes)})
     (chart,) = page.find("div", class_="replay-chart")
     assert ("data-changes" in chart.attributes) == marked

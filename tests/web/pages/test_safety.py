@@ -126,7 +126,6 @@ def test_the_wheel_has_templates_scripts_and_licences(tmp_path: Path) -> None:
 
 
 def test_no_value_in_an_address_is_a_fault(tmp_path: Path) -> None:
-    """Numbers and instants of any size too: invalid ones are ignored."""
     views = views_of(tmp_path, [result_of(target_of("web"))], MemoryRecord())
     page = "/targets/shop/Deployment/web"
     for value in (*ODD, "99999999"):

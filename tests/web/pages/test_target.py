@@ -43,7 +43,6 @@ def views(record: MemoryRecord, tmp_path: Path) -> Views:
 
 
 def test_the_page_has_the_present_and_a_link_to_each_change(views: Views) -> None:
-    """The last change first; each link keeps the view and is the instant of its change."""
     page = ask(views, f"{PATH}?last=15m").page
     assert page.find("h1")[0].text == "web"
     table = page.by_id("changes")
@@ -60,7 +59,6 @@ def test_the_page_has_the_present_and_a_link_to_each_change(views: Views) -> Non
 def test_a_chart_up_to_now_begins_with_the_record(
     views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not empty before, but a minute at least; a time that is chosen stays as it is."""
     charts = ask(views, f"{PATH}?last=14d").page.by_id("charts")
     assert charts.attributes["data-from"] == str(BASE)
     chosen = {"from": rfc3339_milli(BASE - 600), "to": rfc3339_milli(BASE + 60)}
@@ -73,7 +71,6 @@ def test_a_chart_up_to_now_begins_with_the_record(
 
 @pytest.mark.parametrize("at", [0.0, 20.0, 40.0, 70.0])
 def test_the_instant_of_the_address_is_explained_as_by_the_command(views: Views, at: float) -> None:
-    """Word for word as on the command line; the part for scripts has the same."""
     expected = known(explanation_at(known(views.record), KEY, BASE + at))
     query = f"from={rfc3339(BASE - 60)}&to={rfc3339(BASE + 120)}&at={rfc3339_milli(BASE + at)}"
     whole, part = ask(views, f"{PATH}?{query}"), ask(views, f"{PATH}?{query}&part=explanation")
@@ -150,7 +147,6 @@ def test_the_page_has_the_configuration_in_force(tmp_path: Path) -> None:
 
 
 def test_open_schedules_come_before_the_next_ones() -> None:
-    """The open one first; BASE is one in the morning in Berlin, in winter."""
     day = Schedule("day", "0 8 * * *", "0 18 * * *", "Europe/Berlin", 5)
     night = Schedule("night", "0 22 * * *", "0 6 * * *", "Europe/Berlin", None, 3, gradual=True)
     first, second = planned((day, night), BASE)
