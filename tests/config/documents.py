@@ -47,6 +47,11 @@ def target(snippet: str, base: str = "namespace: shop\nmaxReplicas: 10\n" + REF)
     return f"{PROMETHEUS}{QUERIES}targets:\n-\n{body}"
 
 
+def extended(keys: str) -> str:
+    """Return a document with one target that has these keys and an External metric."""
+    return target(f"{keys}\nmetrics:\n{EXTERNAL}")
+
+
 def metric(snippet: str) -> str:
     body = textwrap.indent(textwrap.dedent(snippet), "  ")
     return target(f"metrics:\n-\n{body}")

@@ -115,6 +115,7 @@ MISSPELT = [
     (target(f"metrics:\n{EXTERNAL}").replace("prometheus:", "promethues:"), "promethues"),
     (target("").replace("targets:", "target:"), "target"),
     (target("").replace("maxReplicas", "maxReplicaCount"), "maxReplicaCount"),
+    ("promethues: {url: http://p}\ntargetss: []\n", "promethues"),
 ]
 
 
@@ -122,6 +123,7 @@ MISSPELT = [
 def test_a_misspelt_key_is_not_missing_too(tmp_path: Path, text: str, key: str) -> None:
     problems = refused(tmp_path, text)
     assert problems[0].path.endswith(key)
+    assert "is not known here" in problems[0].message
     assert not [problem for problem in problems if "is missing" in problem.message]
 
 

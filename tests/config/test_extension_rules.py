@@ -21,6 +21,7 @@ from tests.config.documents import (
     EXTERNAL,
     assert_refused,
     cases,
+    extended,
     loaded,
     metric,
     target,
@@ -36,12 +37,12 @@ CPU = "{name: cpu, target: {type: Utilization, averageUtilization: 80}}"
 NIGHT = "name: night, start: 0 22 * * *, end: 0 6 * * *"
 
 
-def extended(keys: str) -> str:
-    return target(f"{keys}\n{METRICS}".replace("NIGHT", NIGHT))
+def with_night(keys: str) -> str:
+    return extended(keys.replace("NIGHT", NIGHT))
 
 
 def schedule(keys: str, more: str = "") -> str:
-    return extended(f"{more}\nschedules:\n- {{{keys}}}")
+    return with_night(f"{more}\nschedules:\n- {{{keys}}}")
 
 
 def activation(value: str, more: str = "idle: {}") -> str:
@@ -174,7 +175,7 @@ queries: {a: {query: up, nan: Zero}} => queries.a.nan: did you mean zero?
 queries: {a: {query: up, partial: no}} => queries.a.partial: must be hold or use
 """
 ROWS = [
-    *cases(extended, T, IDLE + FALLBACK + PAUSED + SCHEDULES + QUERIES + HOLDS + UNDECIDED),
+    *cases(with_night, T, IDLE + FALLBACK + PAUSED + SCHEDULES + QUERIES + HOLDS + UNDECIDED),
     *cases(target, T, WITHOUT_EXTERNAL.replace("CPU", CPU).replace("NIGHT", NIGHT)),
     *cases(schedule, S, WINDOWS),
     *cases(activation, METRIC, ACTIVATION),

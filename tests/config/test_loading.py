@@ -54,7 +54,8 @@ def test_an_address_alone_has_the_defaults(tmp_path: Path) -> None:
     )
 
 
-def test_all_settings_are_read(tmp_path: Path) -> None:
+def test_durations_sizes_and_files_of_settings_are_read(tmp_path: Path) -> None:
+    """The plain ones are compared in test_comparison.py."""
     for name in ("ca.pem", "pair.pem", "password", "kubeconfig"):
         (tmp_path / name).write_text("x")
     config = loaded(
@@ -71,8 +72,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
                 serverName: other
                 insecureSkipVerify: true
               queryParameters: {dedup: "true", match: [a, b]}
-            kubernetes: {kubeconfig: kubeconfig, context: staging, maxWritesPerSecond: 7}
-            syncPeriod: 1m30s
+            kubernetes: {kubeconfig: kubeconfig}
             tolerance: 0.05
             downscaleStabilization: 1h
             cpuInitializationPeriod: 2m
@@ -80,8 +80,6 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
             scaleDownBreaker: {share: 5%, minTargets: 3, hold: 1h}
             stateDirectory: state
             record: {maxSize: 0.5Gi, maxAge: 3d}
-            events: false
-            perTargetMetrics: false
             leaderElection:
               {enabled: true, namespace: ops, name: one, identity: me,
                leaseDuration: 1500ms, renewDeadline: 1s, retryPeriod: 200ms}
@@ -101,16 +99,12 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         insecureSkipVerify=True,
     )
     assert settings.query_parameters == {"dedup": ("true",), "match": ("a", "b")}
-    kubernetes = config.kubernetes
-    assert (kubernetes.kubeconfig, kubernetes.context) == (tmp_path / "kubeconfig", "staging")
-    assert kubernetes.max_writes_per_second == 7
-    assert config.sync_period == 90.0
+    assert config.kubernetes.kubeconfig == tmp_path / "kubeconfig"
     assert config.flags == Flags(0.05, 3600.0, 120.0, 10.0)
     assert config.breaker == Breaker(5, 3, 3600.0)
     assert config.state_directory == tmp_path / "state"
     assert config.record is not None
     assert (config.record.max_size, config.record.max_age) == (2**29, 3 * 86400)
-    assert (config.events, config.per_target_metrics) == (False, False)
     election = config.leader_election
     assert (election.enabled, election.namespace, election.name) == (True, "ops", "one")
     periods = (election.lease_duration, election.renew_deadline, election.retry_period)

@@ -13,7 +13,7 @@ from autoscaler.config import load
 from autoscaler.config.exposure import warnings_of, warnings_of_access
 from autoscaler.config.problems import MOST_PROBLEMS
 from autoscaler.config.written import as_written
-from tests.config.documents import EXTERNAL, cases, external, loaded, prometheus, target, top
+from tests.config.documents import cases, extended, external, loaded, prometheus, target, top
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -236,13 +236,12 @@ WINDOWS = {
 }
 
 
-def extended(keys: str) -> str:
-    keys = re.sub("[A-Z]{3,}", lambda name: WINDOWS[name[0]], keys)
-    return target(f"{keys}\nmetrics:\n{EXTERNAL}")
+def with_windows(keys: str) -> str:
+    return extended(re.sub("[A-Z]{3,}", lambda name: WINDOWS[name[0]], keys))
 
 
 def windows(*keys: str) -> str:
-    return extended("schedules: [{" + "}, {".join(keys) + "}]")
+    return with_windows("schedules: [{" + "}, {".join(keys) + "}]")
 
 
 OF_ALL = """
@@ -282,7 +281,7 @@ name: a, start: 0 8 * * *, end: 4 8 * * *, minReplicas: 2 => end: comes 4m after
 """
 DOUBTFUL = [
     *cases(top, "", OF_ALL),
-    *cases(extended, T, OF_A_TARGET),
+    *cases(with_windows, T, OF_A_TARGET),
     *cases(lambda window: "syncPeriod: 5m\n" + windows(window), S, SHORT),
 ]
 
@@ -302,9 +301,9 @@ FINE = [
     top("scaleDownBreaker: {}\n"),
     extended("idle: {}"),
     extended("idle: {}\npaused: {replicas: 0}"),
-    extended("minReplicas: 0\nschedules: [{NIGHT, minReplicas: 0}]"),
+    with_windows("minReplicas: 0\nschedules: [{NIGHT, minReplicas: 0}]"),
     extended("fallback: {replicas: 10}"),
-    extended("fallback: {replicas: 20}\nschedules: [{DAY, maxReplicas: 20}]"),
+    with_windows("fallback: {replicas: 20}\nschedules: [{DAY, maxReplicas: 20}]"),
     extended("fallback: {behavior: currentReplicas}"),
     windows("DAY, minReplicas: 5", "NIGHT, maxReplicas: 3"),
     windows("SUNDAY, minReplicas: 5, maxReplicas: 9", "DAY, maxReplicas: 3"),

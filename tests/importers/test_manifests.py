@@ -113,14 +113,6 @@ def test_a_foreign_file_is_named(tmp_path: Path, text: str, sentence: str) -> No
     assert sentence in included.message
 
 
-def test_a_configuration_of_misspelt_keys_is_a_configuration(tmp_path: Path) -> None:
-    problems = refused(tmp_path, "promethues: {url: http://p}\ntargetss: []\n")
-    assert [(problem.path, problem.message) for problem in problems] == [
-        ("promethues", "is not known here: did you mean `prometheus`?"),
-        ("targetss", "is not known here: did you mean `targets`?"),
-    ]
-
-
 def test_an_included_file_alone_is_refused(tmp_path: Path) -> None:
     targets = [{"namespace": "a", **yaml.safe_load(V2)["spec"]}]
     (problem,) = refused(tmp_path, yaml.safe_dump({"targets": targets}))
