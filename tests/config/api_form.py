@@ -1,4 +1,4 @@
-"""A spec as the API server answers with it, to compare with what a real one said."""
+"""A spec as the API server returns it, to compare with recorded answers."""
 
 from pydantic import BaseModel, JsonValue
 

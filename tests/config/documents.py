@@ -1,4 +1,4 @@
-"""Small configuration files to load, and what comes of them."""
+"""Small configuration files, and the results of loading them."""
 
 import re
 import textwrap
@@ -98,8 +98,8 @@ def cases(form: Callable[[str], str], base: str, table: str) -> list[tuple[str, 
     """
     found = []
     for row in filter(None, table.replace("\n    ", " ").splitlines()):
-        keys, arrow, told = re.split(" ([=~])> ", row)
-        path, fragment = told.split(": ", 1)
+        keys, arrow, expected = re.split(" ([=~])> ", row)
+        path, fragment = expected.split(": ", 1)
         found.append((form(keys.replace("; ", "\n")), base + path, fragment))
         if arrow == "~":
             BEYOND_A_SCHEMA.add(found[-1][0])

@@ -14,7 +14,7 @@ from autoscaler.config import ConfigError, load
 
 
 def _status(name: str) -> float:
-    """Return MiB of memory from what Linux tells of this process."""
+    """Return MiB of memory from the status of this process in Linux."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
 

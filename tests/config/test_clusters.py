@@ -1,4 +1,4 @@
-"""Several clusters: which one a target is in, what is asked for it, and what is refused."""
+"""Several clusters: the cluster and the queries of a target, and refusals."""
 
 from pathlib import Path
 
@@ -178,8 +178,8 @@ def test_a_resource_needs_a_query_at_the_server_of_each_cluster(tmp_path: Path) 
 def test_an_unused_and_a_repeated_cluster_are_cautions(tmp_path: Path) -> None:
     clusters = "clusters: [{name: eu, context: a}, {name: us, context: a}]\n"
     config = loaded(tmp_path, document("cluster: eu\n", clusters))
-    told = {problem.message for problem in cautions_on(config)}
-    assert told == {
+    messages = {problem.message for problem in cautions_on(config)}
+    assert messages == {
         "no target is in it, so that nothing there is scaled",
         "is the cluster that `eu` is, and only that is served",
     }

@@ -1,4 +1,4 @@
-"""What people write out of habit is told with what would be right."""
+"""Habitual mistakes are refused with the right form."""
 
 from pathlib import Path
 

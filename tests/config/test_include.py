@@ -1,4 +1,4 @@
-"""`include`: which files are taken in, in which order, and how their faults are told."""
+"""`include`: the files, their order, and their problems."""
 
 import os
 from pathlib import Path
@@ -144,7 +144,7 @@ def test_each_file_is_read_once_by_any_of_its_names(
 def test_a_link_that_leads_out_of_the_folder_is_refused(
     tmp_path: Path, link: str, *, there: bool
 ) -> None:
-    """Whoever may write into the folder has no other file read, nor learns whether it is there."""
+    """A user who may write into the folder cannot read or find other files."""
     main = PROMETHEUS + "include: [targets.d/*.yaml, 'targets.d/*/a.yaml']\n"
     path = write(tmp_path / "etc", {"targets.d/a.yaml": targets("a")}, main)
     (tmp_path / "secret").mkdir()

@@ -1,4 +1,4 @@
-"""What a configuration says reaches the rest of the program in seconds, paths and core types."""
+"""A configuration becomes seconds, paths and types of the core."""
 
 import os
 import socket

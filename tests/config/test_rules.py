@@ -1,4 +1,4 @@
-"""The tables of rules: `load` tells each fault, and the JSON Schema agrees where it can."""
+"""The tables of rules: `load` refuses each fault, and so does the JSON Schema if it can."""
 
 import json
 from collections.abc import Iterator

@@ -58,8 +58,8 @@ def test_errors_show_no_secret(tmp_path: Path, text: str) -> None:
     problems = refused(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load(tmp_path / "autoscaler.yaml")
-    told = "".join(traceback.format_exception(caught.value)) + repr(problems) + repr(caught.value)
-    assert SECRET not in told
+    texts = "".join(traceback.format_exception(caught.value)) + repr(problems) + repr(caught.value)
+    assert SECRET not in texts
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a valid configuration leaves open to others or in doubt is told, without any secret."""
+"""Open files, unencrypted credentials and doubtful settings are warnings without any secret."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_a_secret_that_all_may_read_is_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("mode", "told"),
+    ("mode", "parts"),
     [
         *((mode, []) for mode in (0o400, 0o600, 0o640, 0o440)),
         (0o604, ["read by every user of this machine ("]),
@@ -62,11 +62,11 @@ def test_a_secret_that_all_may_read_is_a_warning(
     ],
 )
 def test_a_right_beyond_reading_by_the_group_is_a_warning(
-    tmp_path: Path, mode: int, told: list[str]
+    tmp_path: Path, mode: int, parts: list[str]
 ) -> None:
     secret(tmp_path, "s", mode)
     warnings = warnings_of(loaded(tmp_path, prometheus("bearerTokenFile: s\n")))
-    assert all(part in warning for part, warning in zip(told, warnings, strict=True))
+    assert all(part in warning for part, warning in zip(parts, warnings, strict=True))
     assert SECRET not in str(warnings)
 
 
@@ -108,11 +108,11 @@ def test_a_configuration_that_others_may_change_is_a_warning(
         file.chmod(0o755 if file.is_dir() else 0o644)
     (tmp_path / path).chmod(mode)
     text = "prometheus: {url: http://p:9090}\ninclude: [targets.d/*.yaml]\n"
-    said = (
+    expected = (
         f"the configuration: {tmp_path / path} can be written by others than its owner (its mode "
         f"is {mode:04o}), who can change what is scaled and how; chmod go-w ends that"
     )
-    assert warnings_of(loaded(folder, text)) == [said] * open_to_others
+    assert warnings_of(loaded(folder, text)) == [expected] * open_to_others
 
 
 @pytest.mark.parametrize(
@@ -121,17 +121,17 @@ def test_a_configuration_that_others_may_change_is_a_warning(
 def test_a_folder_above_that_others_may_change_is_a_warning(
     tmp_path: Path, mode: int, open_to_others: bool
 ) -> None:
-    """Whoever may write there can replace the folder below; also above what a link leads to."""
+    """A user who may write there can replace the folder below; links are followed."""
     folder = tmp_path / "above" / "between" / "etc"
     folder.mkdir(parents=True)
     (folder / "autoscaler.yaml").write_text(top(""))
     (tmp_path / "link").symlink_to("above/between/etc")
     (tmp_path / "link.yaml").symlink_to("above/between/etc/autoscaler.yaml")
     (tmp_path / "above").chmod(mode)
-    said = f"the configuration: {tmp_path / 'above'} can be written by others"
+    expected = f"the configuration: {tmp_path / 'above'} can be written by others"
     for path in ("above/between/etc/autoscaler.yaml", "link/autoscaler.yaml", "link.yaml"):
         warnings = warnings_of(load(tmp_path / path))
-        assert [warning.startswith(said) for warning in warnings] == [True] * open_to_others
+        assert [warning.startswith(expected) for warning in warnings] == [True] * open_to_others
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
@@ -190,13 +190,13 @@ def test_unencrypted_credentials_are_a_warning(tmp_path: Path, url: str, open_wa
         ("sigv4", "sigv4: {}\n"),
         ("googleIam", "googleIam: {}\n"),
     ):
-        said = f"prometheus.url: {key} is sent to {url} without encryption, so that anyone"
+        expected = f"prometheus.url: {key} is sent to {url} without encryption, so that anyone"
         warnings = warnings_of(loaded(tmp_path, prometheus(field, url)))
-        assert [warning.startswith(said) for warning in warnings] == [True] * open_way
+        assert [warning.startswith(expected) for warning in warnings] == [True] * open_way
     assert warnings_of(loaded(tmp_path, prometheus("timeout: 5s\n", url))) == []
     warnings = warnings_of_access("context a", [], url=url, verified=True)
-    said = f"context a: the server is {url}, so that anyone on the way"
-    assert [warning.startswith(said) for warning in warnings] == [True] * open_way
+    expected = f"context a: the server is {url}, so that anyone on the way"
+    assert [warning.startswith(expected) for warning in warnings] == [True] * open_way
 
 
 def test_an_unencrypted_secret_of_a_client_is_a_warning(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Several Prometheus servers: which one a query asks, what is refused, and no secret is shown."""
+"""Several Prometheus servers: the server of each query, refusals and warnings."""
 
 import json
 from pathlib import Path
@@ -180,10 +180,10 @@ def test_the_weaknesses_of_a_server_are_warnings(tmp_path: Path) -> None:
     (tmp_path / "s").write_text(SECRET)
     (tmp_path / "s").chmod(0o644)
     own = "url: http://m, bearerTokenFile: s, tls: {insecureSkipVerify: true}"
-    told = warnings_of(loaded(tmp_path, prometheus(f"servers: {{m: {{{own}}}}}\n")))
+    warnings = warnings_of(loaded(tmp_path, prometheus(f"servers: {{m: {{{own}}}}}\n")))
     begins = ("bearerTokenFile: /", "tls.insecureSkipVerify: any", "url: bearerTokenFile is sent")
-    assert len(told) == len(begins)
-    for warning, beginning in zip(told, begins, strict=True):
+    assert len(warnings) == len(begins)
+    for warning, beginning in zip(warnings, begins, strict=True):
         assert warning.startswith(f"prometheus.servers.m.{beginning}")
 
 

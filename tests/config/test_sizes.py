@@ -1,4 +1,4 @@
-"""How large a configuration may be: what a file can cost is bounded, and said in a sentence."""
+"""The limits of the size of a configuration."""
 
 import textwrap
 import tracemalloc

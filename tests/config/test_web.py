@@ -1,4 +1,4 @@
-"""`web`: where pages and API are, and who may read them; what is wrong with it or its files."""
+"""`web`: the address of pages and API, sign-ins, and wrong settings and files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Runs an import as its user does, on texts, and reads what it wrote and told."""
+"""Runs an import on texts, and reads its files and its report."""
 
 import contextlib
 import io
@@ -84,7 +84,7 @@ def imported(folder: Path, *texts: str | bytes, options: ImportOptions = PLAIN) 
 
 
 def run(files: list[Path], output: Path, options: ImportOptions = PLAIN) -> Ran:
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
         code = import_autoscalers(files, replace(options, output=output, report="json"))
-    return Ran(code, output, json.loads(told.getvalue()))
+    return Ran(code, output, json.loads(printed.getvalue()))

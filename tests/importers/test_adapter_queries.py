@@ -192,9 +192,9 @@ def test_a_difference_from_the_adapter_is_noted(
     kind: Kind, rule: Mapping[str, object], selector: object, note: str
 ) -> None:
     found = resolved(rules(rule), kind, selector=selector)
-    (said,) = found.notes
-    assert note in said
-    assert "ules[0]" in said
+    (text,) = found.notes
+    assert note in text
+    assert "ules[0]" in text
 
 
 REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
@@ -253,7 +253,7 @@ queue | max(queue{ | rules[0]
 
 @pytest.mark.parametrize(("query", "promql", "other"), rows(LATER))
 def test_the_last_rule_that_finds_series_wins(query: str, promql: str, other: str) -> None:
-    """As in the adapter; where the series decide, of which Prometheus knows, that is said."""
+    """As in the adapter; a note says if the series in Prometheus decide."""
     of = rules(NAMED, {**MAX, "seriesQuery": query})
     for kind in (PODS, FRONT, EXTERNAL) if other == "-" else (PODS,):
         found = resolved(of, kind)

@@ -1,4 +1,4 @@
-"""Where rules of prometheus-adapter are found, and what is read of them."""
+"""Rules of prometheus-adapter are found in documents and read."""
 
 import textwrap
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Public manifests as people wrote them, where they stand beside the checkout."""
+"""Public manifests are imported; they are not part of the project."""
 
 import contextlib
 import json

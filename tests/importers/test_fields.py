@@ -1,4 +1,4 @@
-"""What is said of each key of a document, and what targets share."""
+"""The outcome of each key of a document, and the settings that targets share."""
 
 from autoscaler.migrate.drafts import SharedSettings
 from autoscaler.migrate.fields import Fields, KeyOutcome
@@ -38,7 +38,7 @@ def test_a_key_that_nothing_reads_is_refused() -> None:
 
 
 def test_a_secret_is_never_shown() -> None:
-    """Whether it is called one before or after something is said of it."""
+    """Whether the key is marked as a secret before or after its outcome."""
     fields = Fields(DOCUMENT)
     fields.get("spec", "s")
     fields.within("spec").secret("s")

@@ -1,4 +1,4 @@
-"""Expressions and templates of Go: what they match, what is made of a match, and turned around."""
+"""Expressions and templates of Go match, expand, and are inverted."""
 
 import time
 import tracemalloc

@@ -51,9 +51,9 @@ DIFFERENCES: dict[str, tuple[tuple[FieldChange, ...], tuple[DifferingReading, ..
 @pytest.mark.parametrize("text", DIFFERENCES)
 def test_a_difference_has_both_values_and_their_ratio(text: str) -> None:
     fields, readings = DIFFERENCES[text]
-    told = disagreement(AgreementInterval(BASE, BASE + 60, A.DIFFERENT, 9, 8, fields, readings))
-    assert (told.message, told.ours, told.theirs) == (text, 9, 8)
-    assert (len(told.fields), len(told.readings)) == (len(fields), len(readings))
+    answer = disagreement(AgreementInterval(BASE, BASE + 60, A.DIFFERENT, 9, 8, fields, readings))
+    assert (answer.message, answer.ours, answer.theirs) == (text, 9, 8)
+    assert (len(answer.fields), len(answer.readings)) == (len(fields), len(readings))
 
 
 def test_each_kind_of_agreement_has_words() -> None:
@@ -118,10 +118,10 @@ def test_each_verdict_has_a_reason(name: str, verdict: str, message: str) -> Non
 
 
 def test_without_a_comparison_the_hpa_is_the_reason() -> None:
-    told = agreement_answer(WEB, None, Hpa("web", statuses=(HpaStatus(BASE, 3, 3),)))
-    assert told.message == "nothing has been compared: the comparison has just begun"
-    told = agreement_answer(WEB, None, Hpa("web", undecided="FailedGetExternalMetric"))
-    assert told.message == (
+    answer = agreement_answer(WEB, None, Hpa("web", statuses=(HpaStatus(BASE, 3, 3),)))
+    assert answer.message == "nothing has been compared: the comparison has just begun"
+    answer = agreement_answer(WEB, None, Hpa("web", undecided="FailedGetExternalMetric"))
+    assert answer.message == (
         "nothing has been compared: the HPA has decided nothing yet: FailedGetExternalMetric"
     )
 
@@ -129,16 +129,16 @@ def test_without_a_comparison_the_hpa_is_the_reason() -> None:
 def test_shares_are_of_the_compared_time() -> None:
     seconds = {A.EQUAL: 60, A.WITHIN_PERIOD: 20, A.DIFFERENT: 20, A.NOT_COMPARED: 300}
     found = agreement(seconds, {A.EQUAL: 50, A.NOT_COMPARED: 9})
-    told = agreement_answer(WEB, found, differences=(FIELD,))
-    assert (told.agreement, told.equal, told.compared_seconds) == (0.8, 0.6, 100)
-    assert told.last_day.compared_seconds == 50
-    assert {time.kind: time.share for time in told.times} == {
+    answer = agreement_answer(WEB, found, differences=(FIELD,))
+    assert (answer.agreement, answer.equal, answer.compared_seconds) == (0.8, 0.6, 100)
+    assert answer.last_day.compared_seconds == 50
+    assert {time.kind: time.share for time in answer.times} == {
         "equal": 0.6,
         "withinPeriod": 0.2,
         "different": 0.2,
         "notCompared": 0.75,
     }
-    assert [difference.field for difference in told.differences] == ["maxReplicas"]
+    assert [difference.field for difference in answer.differences] == ["maxReplicas"]
 
 
 @pytest.mark.parametrize(

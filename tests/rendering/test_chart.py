@@ -1,4 +1,4 @@
-"""A chart shows what decisions said, loses no step and invents nothing."""
+"""A chart shows the recorded decisions and loses no step."""
 
 import math
 from collections.abc import Iterable

@@ -246,9 +246,9 @@ def test_a_hold_without_an_answer_is_a_failure() -> None:
 def test_an_incomplete_reading_replaces_the_fallback() -> None:
     partly = Values((45_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
     text = explain(synced(FEW, 9, partly, extensions=lower(4)))
-    told = "queue failed in 1 sync, its partial reading asks for at least 5"
-    assert f"{told}: the reading is incomplete" in text
-    assert f"{told}\n" in text, "the fallback and what it depends on are not named"
+    sentence = "queue failed in 1 sync, its partial reading asks for at least 5"
+    assert f"{sentence}: the reading is incomplete" in text
+    assert f"{sentence}\n" in text, "the fallback and what it depends on are not named"
 
 
 def test_a_value_below_a_thousandth_that_wakes_a_target_is_shown() -> None:
@@ -262,8 +262,8 @@ def test_an_incomplete_answer_for_a_bound_is_shown() -> None:
     timeline = target(replicas=9)
     timeline.asked_bounds(Values((4_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),)))
     synced = result(timeline.sync("0s", queue=30).sync("6m", queue=5))
-    told = "minReplicasQuery has only an incomplete answer: store eu is unreachable"
-    assert verdict(synced).endswith(f"no scale-down, minReplicas is unknown; {told}")
+    sentence = "minReplicasQuery has only an incomplete answer: store eu is unreachable"
+    assert verdict(synced).endswith(f"no scale-down, minReplicas is unknown; {sentence}")
     assert "minReplicas 4 by minReplicasQuery, maxReplicas" in explain(synced)
 
 
@@ -311,8 +311,8 @@ def test_an_explanation_has_each_rule(row: list[str]) -> None:
 def test_a_saturation_is_explained_after_15_minutes() -> None:
     timeline = target(replicas=20).sync("0s", queue=230)
     assert "saturated" not in explain(result(timeline))
-    told = explain(result(timeline.sync("15m", queue=230)))
-    assert "below demand   3 replicas below demand since 00:00:00Z: TooManyReplicas" in told
+    sentence = explain(result(timeline.sync("15m", queue=230)))
+    assert "below demand   3 replicas below demand since 00:00:00Z: TooManyReplicas" in sentence
 
 
 def test_an_end_without_a_pause_has_no_effect() -> None:
@@ -324,15 +324,17 @@ def test_an_end_without_a_pause_has_no_effect() -> None:
 
 
 def asked_bounds(timeline: Timeline) -> list[str]:
-    """Return what an explanation tells of the queries of bounds."""
+    """Return the lines of an explanation about the queries of bounds."""
     synced = result(timeline)
     asking = replace(
         synced.target,
         min_replicas_query=Query("sum(least)", server="mimir"),
         max_replicas_query=Query("sum(most)"),
     )
-    told = [splitline.strip() for splitline in explain(replace(synced, target=asking)).splitlines()]
-    return [text for text in told if text.startswith(("minReplicasQuery", "maxReplicasQuery"))]
+    sentence = [
+        splitline.strip() for splitline in explain(replace(synced, target=asking)).splitlines()
+    ]
+    return [text for text in sentence if text.startswith(("minReplicasQuery", "maxReplicasQuery"))]
 
 
 def test_the_queries_of_bounds_are_explained() -> None:
@@ -364,7 +366,7 @@ def test_an_explanation_has_the_query_that_holds() -> None:
     query = Query("up == 0", server="mimir")
     hold = HoldQuery(query, LabelSelector((("job", "orders"),)), condition=True)
     asked = 'holdScaleDownQuery at server mimir: up == 0, series {job="orders"}'
-    for line, told in (
+    for line, sentence in (
         (held_by(HELD).sync("6m", queue=30), f"hold {HOLDS}; would scale to 3"),
         (
             held_by(HoldReading()).sync("6m", queue=30),
@@ -375,7 +377,7 @@ def test_an_explanation_has_the_query_that_holds() -> None:
         synced = result(line)
         synced = replace(synced, target=replace(synced.target, hold=hold))
         lines = [" ".join(splitline.split()) for splitline in explain(synced).splitlines()]
-        assert told in lines
+        assert sentence in lines
         assert asked in lines
 
 
@@ -425,5 +427,5 @@ def test_the_sentences_of_the_document_are_real() -> None:
     (section,) = re.findall(r"^## Extensions$(.*?)^## ", DOCUMENT, re.MULTILINE | re.DOTALL)
     shown = re.findall(r"\] shop/Deployment/\S+: (.*)$", section, re.MULTILINE)
     assert len(shown) >= 3
-    known = [told.partition(": ")[2] for _, told in SENTENCES]
+    known = [sentence.partition(": ")[2] for _, sentence in SENTENCES]
     assert [line for line in shown if line not in known] == []

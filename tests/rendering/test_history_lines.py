@@ -43,7 +43,7 @@ HEADER = b'{"version":2,"now":1.0,"leads":true,"targets":1}\n'
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "message"),
     [
         ([], "it broke off before the first line"),
         ([b"<html>\n"], "a line that is not JSON"),
@@ -57,8 +57,8 @@ HEADER = b'{"version":2,"now":1.0,"leads":true,"targets":1}\n'
         ([HEADER, b'{"target":"a","history":{"mood":1}}\n'], "a: mood is not known"),
     ],
 )
-def test_a_malformed_page_is_refused(sent: list[bytes], said: str) -> None:
-    with pytest.raises(FormatError, match=said):
+def test_a_malformed_page_is_refused(sent: list[bytes], message: str) -> None:
+    with pytest.raises(FormatError, match=message):
         read(sent, {"a"})
 
 

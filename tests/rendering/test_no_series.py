@@ -158,8 +158,8 @@ def test_a_query_of_many_uses_is_asked_once() -> None:
 
     queues, none = Query("queues", server="eu"), Query("none")
     findings = Findings(ask)
-    told = [findings.text_of(missing(f"q{number}", queues)) for number in range(3)]
-    assert told == ['the query returns 1 series: queue is "mails"'] * 3
+    texts = [findings.text_of(missing(f"q{number}", queues)) for number in range(3)]
+    assert texts == ['the query returns 1 series: queue is "mails"'] * 3
     assert [findings.text_of(missing("q", none)) for _ in range(2)] == [
         "there are no series none"
     ] * 2

@@ -207,10 +207,10 @@ switched off | disabled: disabled (replicas set to 0, minReplicas is 1): set rep
 """)
 
 
-@pytest.mark.parametrize(("name", "told"), SENTENCES, ids=list(RESULTS))
-def test_each_state_has_a_word_and_a_sentence(name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "sentence"), SENTENCES, ids=list(RESULTS))
+def test_each_state_has_a_word_and_a_sentence(name: str, sentence: str) -> None:
     result = RESULTS[name]
-    assert f"{result.classified().state}: {verdict(result)}" == told
+    assert f"{result.classified().state}: {verdict(result)}" == sentence
 
 
 def test_a_failed_write_and_a_plan_have_their_sentence() -> None:
@@ -346,9 +346,9 @@ def test_a_query_without_series_has_a_hint(reading: Reading, hints: int) -> None
 
 
 def test_only_the_reason_of_the_record_has_the_names_of_the_hpa() -> None:
-    told = whole(synced(spec(ORDERS), 3, values(53.0))).document()
-    assert "&LabelSelector{" in str(told["reason"])
-    messages = str([told["conditions"], told["events"]])
+    document = whole(synced(spec(ORDERS), 3, values(53.0))).document()
+    assert "&LabelSelector{" in str(document["reason"])
+    messages = str([document["conditions"], document["events"]])
     assert 'rabbitmq_queue_messages_ready{queue="orders"}' in messages
     assert "&LabelSelector{" not in messages
 

@@ -1,4 +1,4 @@
-"""What KEDA's documentation shows, said anew, with the configuration that it becomes."""
+"""Examples of KEDA's documentation, and the configurations that they become."""
 
 import re
 from pathlib import Path
@@ -123,7 +123,7 @@ EXAMPLES = {
         f"{BY_30}\nbehavior: {{scaleDown: {{stabilizationWindowSeconds: 60}}}}",
     ),
 }
-"""ScaledObjects, and the targets that they become; maxReplicas is 100 unless told."""
+"""ScaledObjects, and the targets that they become; maxReplicas is 100 by default."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
