@@ -190,7 +190,7 @@ def history(
 ) -> int:
     """Print one line per change: time, target, replicas, state and reason.
 
-    The newest change is last. Sources and times are as for `explain`. In a pipe the columns are
+    The newest change is last. It reads the same sources as `explain`. In a pipe the columns are
     separated by tabs.
 
     Exit codes: 0 shown, 1 no readable record, 2 bad arguments or configuration.
@@ -288,8 +288,8 @@ def resume(
 ) -> int:
     """Resume paused targets, or targets that the breaker holds.
 
-    Removes the annotations that pause the targets. --breaker asks the daemon by its state
-    directory, as a user that may write there; the breaker does not trip again during its hold.
+    Removes the annotations that pause the targets. --breaker uses the daemon's state directory,
+    so run it as the daemon's user. The breaker then does not trip for one `hold`.
 
     Exit codes: 0 resumed, 1 some could not be resumed, 2 bad arguments or configuration.
     """

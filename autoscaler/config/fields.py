@@ -1,4 +1,4 @@
-"""The types of single fields. Each refuses with a sentence that has the correct form."""
+"""The types of single fields. Errors name the correct form."""
 
 import functools
 import ipaddress
@@ -195,7 +195,7 @@ def _time_zone(name: str) -> str:
 
 
 def _tolerance(value: object) -> float:
-    """Read the default tolerance: a number is that double itself, a text is a quantity."""
+    """Read the default tolerance: a number is used unchanged, a text is a quantity."""
     if isinstance(value, str):
         try:
             nano = quantities.parse_quantity(value)

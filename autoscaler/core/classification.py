@@ -1,6 +1,6 @@
 """The state, cause and marks of a decision and of its write.
 
-docs/guides/operations.md describes each state. The log, the pages, the API, the metrics, the
+docs/reference/states.md describes each state. The log, the pages, the API, the metrics, the
 filters and the record all take these facts from here.
 """
 
@@ -190,7 +190,7 @@ _HOLDING = (Restraint.QUERY, Restraint.BREAKER)
 
 
 def _restraint(decision: Decision) -> Restraint | None:
-    """Return what restrains the count; the last restraint that applies."""
+    """Return what restrains the count: the first restraint that applies, in this order."""
     restraint = None
     if decision.held_until is not None:
         restraint = Restraint.OTHERS
@@ -212,7 +212,7 @@ def _restraint(decision: Decision) -> Restraint | None:
 
 
 def limit_of(decision: Decision) -> str:
-    """Return the HPA's reason for a limit, the maximum before a window; empty without a limit."""
+    """Return the HPA's reason for a limit; TooManyReplicas has precedence. Empty without one."""
     limit, combination = decision.limit, decision.combination
     if limit is None or (combination is not None and combination.after == decision.desired):
         return ""

@@ -78,7 +78,7 @@ def live(console: Console, story: Story) -> Iterator[Show]:
 
 
 def plain(console: Console) -> Show:
-    """Return what prints a line of each region each second, and one for each decision."""
+    """Return a function that prints a line per region and second, and one per decision."""
     seconds: dict[str, int] = {}
 
     def tell(line: str) -> None:
@@ -102,7 +102,7 @@ def plain(console: Console) -> Show:
 
 
 def picture(progress: Shown, story: Story) -> Group:
-    """Return the table for a moment of the story; of several regions less, to fit a terminal."""
+    """Return the table for a moment of the story; several regions have fewer rows each."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -113,7 +113,7 @@ def picture(progress: Shown, story: Story) -> Group:
     if not several:
         capacity = state.workers.ready * story.worker_rate
         rate = f"{state.arrival_rate:.0f}"
-        table.add_row("messages/s", rate, f"come; {capacity:.0f} can be consumed")
+        table.add_row("messages/s", rate, f"arrive; capacity {capacity:.0f}")
     for region, latest in progress.items():
         named, workers = f"{region} " if region else "", latest.state.workers
         waiting = Text(bars(latest.queue), style="yellow")
@@ -126,7 +126,9 @@ def picture(progress: Shown, story: Story) -> Group:
     for region, decision in _last_decisions(progress):
         named = f"{region}: " if region else ""
         log.add_row(f"{decision.elapsed:.0f} s", Text(named + decision.message))
-    title = Text("autoscaler demo: a queue, its workers, and the HPA's decisions", style="bold")
+    title = Text(
+        "autoscaler demo: a queue, its workers, and the autoscaler's decisions", style="bold"
+    )
     shown = (Text(), title, Text(), table, Text(), Text("decisions", style="bold"), log)
     if several:
         return Group(*shown)

@@ -97,18 +97,18 @@ MOST_CLUSTERS = len(_REGIONS)
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the command line says; an embedded stand-in is a cluster of the demo's own."""
+    """The options; the simulated API server is the demo's own cluster."""
 
     context: Annotated[
         str | None,
-        typer.Option(help="Use this context's cluster instead of the embedded stand-in."),
+        typer.Option(help="Use this context's cluster instead of a simulated API server."),
     ] = None
     namespace: Annotated[
         str, typer.Option(help="With --context: the namespace to create and remove.")
     ] = "autoscaler-demo"
     clusters: Annotated[
         int,
-        typer.Option(min=1, help="Number of simulated clusters, all with one daemon."),
+        typer.Option(min=1, help="Number of simulated clusters, served by one daemon."),
     ] = 1
     keep: Annotated[
         bool | None,

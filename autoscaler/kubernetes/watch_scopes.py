@@ -9,8 +9,7 @@ from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, Wa
 from autoscaler.kubernetes.watch_requests import ALL
 
 _MOST_WATCHES = 100
-"""The most watches of single namespaces; if a watch of all is forbidden, other objects are read
-directly."""
+"""The most watches of single namespaces; objects of further namespaces are read directly."""
 
 Changed = Callable[[Reflector[CacheT]], None]
 
@@ -110,7 +109,7 @@ class WatchScopes(Generic[CacheT]):
         superfluous = self._of_each.keys() - still
         if self._one_by_one:
             room = max(0, _MOST_WATCHES - len(self._of_each) + len(superfluous))
-            # Before any ends: if one cannot begin, nothing changes.
+            # Start watches before ending any, so that a failed start changes nothing.
             for namespace in self._unwatched()[:room]:
                 self._of_each[namespace] = self._begin(namespace)
         for namespace in superfluous:
@@ -142,6 +141,6 @@ class WatchScopes(Generic[CacheT]):
             name, instead = self._of_all.cache.name, self._of_each[min(self._of_each)].cache.instead
             self._notes.notify(
                 f"{name}, too many namespaces",
-                f"{name} in {_MOST_WATCHES} namespaces are watched one by one, because all at once "
-                f"are refused; {len(namespaces)} more are not watched: {instead}",
+                f"{name} in {_MOST_WATCHES} namespaces are watched one by one, because the watch "
+                f"of all is refused; {len(namespaces)} more are not watched: {instead}",
             )

@@ -34,7 +34,7 @@ def import_(
 
     Exit codes: 0 everything was imported and the configuration is valid, 1 a source could not be
     read or a file not written, 2 bad arguments, 3 nothing was found, some sources were refused or
-    are undecided, or files of secrets must be mounted.
+    are undecided, or the report lists secret files that you must mount.
     """
     from autoscaler.migrate.importing import import_autoscalers
 

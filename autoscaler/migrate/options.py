@@ -32,7 +32,7 @@ class ImportOptions:
         typer.Option(
             *("--namespace", "-n"),
             metavar="NAME",
-            help="Namespace to read, and of manifests without one; default: default.",
+            help="Namespace to read, and of manifests without one; default: `default`.",
             show_default=False,
         ),
     ] = None

@@ -29,7 +29,7 @@ _CODE = re.compile(r"[a-z_]{1,40}(?=:|$)")
 
 def fetch_token(file: Path | None) -> Token[str]:
     """Read the credentials and ask for a token; raises SecretError."""
-    # google-auth warns about files from others; the operator named this one.
+    # google-auth warns about untrusted files; this one is from the operator.
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"google\.auth\.")
     with requests.Session() as session:
         session.max_redirects = 0
@@ -40,7 +40,7 @@ def fetch_token(file: Path | None) -> Token[str]:
         except RefreshError as error:
             code = _CODE.match(str(error.args[0])) if error.args else None
             reason = f": {code[0]}" if code is not None else ""
-            raise SecretError(f"Google gave none{reason}") from None
+            raise SecretError(f"Google returned no token{reason}") from None
         except GoogleAuthError as error:
             text = lost_connection(error, _SUBJECT)
             raise SecretError(text or f"fetching it failed ({type(error).__name__})") from None
@@ -62,7 +62,7 @@ def _token(file: Path | None, request: Request) -> Token[str]:
         )
     credentials.refresh(request)  # type: ignore[no-untyped-call]
     if not isinstance(credentials.token, str):
-        raise SecretError("Google gave none")
+        raise SecretError("Google returned no token")
     if credentials.expiry is None:
         return Token(credentials.token)
     # The time is in UTC without a zone.

@@ -73,8 +73,8 @@ class PrometheusReader:
     ``name`` is the server's name in queries, empty for the default one. ``stop`` ends every wait;
     an answer for which ``memory`` has no room is refused. Tokens are fetched in the background
     until `close`. The ``observer`` is called at each request and retry, on the thread that sends
-    it. A server that does not answer is tried for ``absent_seconds``, any other for ``most_tries``,
-    if not None.
+    it. ``most_tries`` limits the tries of a call; a server that has not answered for
+    ``absent_seconds`` gets one try per call. None means no limit.
     """
 
     def __init__(
@@ -134,8 +134,8 @@ class PrometheusReader:
     ) -> A | RequestFailure:
         """Ask an endpoint of the query API; with ``slow_again`` a query that timed out is retried.
 
-        ``convert`` makes the result from the server's name in messages and the document; what it
-        quotes is redacted; it raises QueryError.
+        ``convert`` returns the result, given the server's name, the document and a Redactor for
+        quotes; it may raise QueryError.
         """
         exchange = partial(self._result, path, parameters, convert)
 
@@ -171,7 +171,7 @@ class PrometheusReader:
             methods = methods[::-1]
         (refused, less), (named, more) = methods
         status = f"HTTP {less.status}" if less.status else "no usable answer"
-        return replace(more, message=f"{more.message} (to {named}; to {refused}: {status})")
+        return replace(more, message=f"{more.message} (with {named}; with {refused}: {status})")
 
     def _request(self, exchange: Callable[[float], A], deadline: float) -> A | RequestFailure:
         left = deadline - clock.monotonic() - GRACE_SECONDS
@@ -185,7 +185,7 @@ class PrometheusReader:
         except QueryError as error:
             return error.failure
         except StoppedError:
-            return RequestFailure(f"stopping: {self._subject} is not waited for")
+            return RequestFailure(f"stopping: the answer of {self._subject} is no longer awaited")
         except (
             DeadlineExceededError,
             RuntimeError,

@@ -58,7 +58,7 @@ BUILD_INFO = _gauge("build_info", "Always 1; the version that runs.", "version",
 LIVE = _gauge("live", "Whether every sync ended within three of its periods, as /livez says.")
 READY = _gauge("ready", "Whether all that the daemon needs is there, as /readyz says.")
 COMPONENT_OK = _gauge(
-    "component_ok", "Whether a component is well; /readyz has the sentence to it.", "component"
+    "component_ok", "Whether a component is well; /readyz has its message.", "component"
 )
 SIGN_INS_FAILED = _counter(
     "web_sign_ins_failed_total",
@@ -72,7 +72,7 @@ CLOCK_STEPS = _counter("clock_steps_total", "Times that the system's clock was s
 # -- syncs ---------------------------------------------------------------------------------
 
 TARGETS = _gauge(
-    "targets", "Targets by the outcome of their last sync; none before the first.", "outcome"
+    "targets", "Targets by the outcome of their last sync; `none`: not synced yet.", "outcome"
 )
 SYNC_DURATION = _histogram(
     "sync_duration_seconds",
@@ -86,7 +86,7 @@ SYNCS_SKIPPED = _counter(
 SYNCS_FAILED = _counter("syncs_failed_total", "Syncs that a defect ended.")
 DECISIONS = _counter(
     "decisions_total",
-    "Decisions by outcome: ok, or failed for one with some metric or all of it missing.",
+    "Decisions by outcome: ok, or failed (partial or blocked).",
     "outcome",
 )
 WRITES = _counter(
@@ -100,8 +100,8 @@ WRITES = _counter(
 _BREAKER = "scale_down_breaker"
 BREAKER_TRIPPED = _gauge(
     f"{_BREAKER}_tripped",
-    "Whether the scale-down breaker lets no target of a Prometheus server go down; only with "
-    "scaleDownBreaker, as the others of its name.",
+    "Whether the scale-down breaker prevents scale-downs of a server's targets; the breaker's "
+    "metrics exist only with scaleDownBreaker.",
     "server",
 )
 BREAKER_UNTIL = _gauge(
@@ -142,7 +142,7 @@ KUBERNETES_REQUEST_DURATION = _histogram(
 )
 KUBERNETES_RETRIES = _counter(
     "kubernetes_retries_total",
-    "Tries of a call after its first, a write's conflicts among them.",
+    "Retries of calls, including those after write conflicts.",
     by_cluster=True,
 )
 WATCH_NOTES = _counter(
@@ -165,7 +165,7 @@ STORE_ERRORS = _counter(
 RECORD_BYTES = _gauge("record_bytes", "The size of the record of decisions; 0 without one.")
 RECORD_OLDEST = _gauge(
     "record_oldest_timestamp_seconds",
-    "When what the record has begins, as Unix time; none while it is empty.",
+    "The start of the recorded data, as Unix time; absent while the record is empty.",
 )
 RECORD_DROPPED = _counter(
     "record_dropped_total",

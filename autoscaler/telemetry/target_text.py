@@ -207,7 +207,7 @@ _labelled(
     "shadow",
     "reason",
     "1 while the target is in shadow: decided, and never written; absent otherwise. The reason is "
-    "mode, controlled (by another autoscaler), or taken (by one while it was live).",
+    "mode, controlled (by another autoscaler), or taken (another one took over a live target).",
     _shadow,
 )
 _labelled(
@@ -288,8 +288,8 @@ def _scale_down_held(row: TargetRow) -> tuple[str, float] | None:
 _labelled(
     "scale_down_held",
     "reason",
-    "1 while holdScaleDownQuery lets nothing go down: the reason is series, why it has no answer "
-    "that counts (error, NaN, stale, partial), or ended in the first sync after; absent otherwise.",
+    "1 while holdScaleDownQuery prevents scale-downs; absent otherwise. Reason: series (a series "
+    "holds), error, NaN, stale, partial (no valid answer), or ended (first sync after the hold).",
     _scale_down_held,
 )
 

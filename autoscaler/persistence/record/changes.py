@@ -32,8 +32,8 @@ from autoscaler.persistence.record.rows import Numbers
 def change_key(result: SyncResult) -> tuple[object, ...]:
     """Return a key that is equal for successive decisions without a change.
 
-    It includes everything but the values and proposals of metrics, and whether stabilization holds
-    the count (`is_held`). The rules, whose hash is slow, come first; the whole key is hashable.
+    The values and proposals of metrics are not part of it, nor whether stabilization holds the
+    count (`is_held`). The rules, whose hash is slow, come first; the whole key is hashable.
     """
     decision = result.decision
     limit, pause = decision.limit, decision.pause
@@ -74,7 +74,7 @@ _MOST_TEXT = 16 * 2**20
 
 
 def seen_after(before: Seen | None, key: Hashable, decision: Decision) -> Seen:
-    """Return the memory of a decision, which is a change if its memory differs from the last."""
+    """Return what to remember; the decision is a change if this differs from ``before``."""
     return key, is_held(decision) or before == (key, True)
 
 

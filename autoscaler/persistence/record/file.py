@@ -1,11 +1,13 @@
 """The record's file: its tables, and the rows in them.
 
-A run is a time without lost rows. Samples are texts of `packing`, deflated: `samples` has the
-samples of some minutes per row, `minutes` the one-minute steps of some hours. Samples that are not
-in `samples` yet are in `recent`: for each batch a JSON object of texts by target; `open` has the
-begin of a target's text and the first row of `recent` with a part of it. A change without rules and
-body is the removal of a target; other bodies are texts of `changes`, deflated; `first` is the first
-body with that row of `rules`. `agreement` has one row for each interval.
+- `runs`: times without lost rows
+- `samples`: the samples of some minutes per row, as deflated texts of `packing`
+- `minutes`: the one-minute steps of some hours per row, in the same form
+- `recent`: samples that are not in `samples` yet, a JSON object of texts by target for each batch
+- `open`: the begin of a target's unfinished text, and the first row of `recent` with a part of it
+- `changes`: deflated bodies (`changes.texts_of`); one without rules and body removes a target
+- `rules`: the rules of changes, each with the first body that used them
+- `agreement`: one row for each interval
 """
 
 import json
@@ -36,7 +38,7 @@ OLDEST = ", ".join(
         "SELECT begin FROM minutes WHERE id = (SELECT min(id) FROM minutes)",
     )
 )
-"""SQL for the first instants with data; infinity without any."""
+"""SQL for the oldest time of each table; infinity if it is empty."""
 
 _CHUNK_MINUTES = 15
 _LONGER = 1.5
@@ -123,7 +125,7 @@ class RecordFile(DatabaseFile):
         self._run: int | None = None
 
     def write(self, rows: Sequence[SyncRow], now: float) -> None:
-        """Write rows, all until ``now`` (Unix seconds), or none; raises as `transaction`."""
+        """Write all rows, none later than ``now`` (Unix time), or none; raises as `transaction`."""
         with self.transaction():
             self._extend_run(rows, now)
             self._append(rows)

@@ -27,11 +27,11 @@ _INSTANT = (
 
 RIGHT = {
     "limit": f"a whole number from 1 to {MOST_LIMIT}",
-    "continue": "what `continue` of the page before was",
+    "continue": "the `continue` value of the previous page",
     "state": f"one of {', '.join(State)}",
-    "cluster": "the name of a cluster, at most 100 times",
+    "cluster": "the name of a cluster (at most 100 values)",
     "search": f"of at most {_LONGEST_TEXT} characters",
-    "target": "NAMESPACE/KIND/NAME, at most 100 times",
+    "target": "NAMESPACE/KIND/NAME (at most 100 values)",
     "from": _INSTANT,
     "to": _INSTANT,
     "at": _INSTANT,
@@ -121,7 +121,7 @@ class ExplanationParameters(Parameters):
     last_change: bool = Field(
         default=False,
         alias="lastChange",
-        description="Explain when the count was last changed, by us or by others, up to `at`.",
+        description="Explain the last change of the count by any client, up to `at`.",
     )
 
 
@@ -139,7 +139,7 @@ class AgreementParameters(Parameters):
 
 # -- problems ------------------------------------------------------------------------------------
 
-STARTING = "the daemon starts, and has not read its targets yet"
+STARTING = "the daemon is starting, and has not read its targets yet"
 _LONGEST_VALUE = 100
 
 
@@ -169,7 +169,7 @@ def answer_with_problems(app: FastAPI) -> None:
         RecordError: lambda error: ProblemError(503, f"the record cannot be read: {error}"),
         HTTPException: _of_http,
         # The application around this one reports it.
-        Exception: lambda _: ProblemError(500, "a fault; the log has it"),
+        Exception: lambda _: ProblemError(500, "internal error; see the log"),
     }
 
     def answered(made_of: Callable[[Any], ProblemError]) -> Any:

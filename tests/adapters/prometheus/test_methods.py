@@ -142,11 +142,11 @@ WRONG = answer(error("bad_data", "parse error"), "400 Bad Request")
 @pytest.mark.parametrize(
     ("post", "get", "status", "parts"),
     [
-        (answer(RBAC, "403 Forbidden"), FORBIDDEN, 403, [RBAC, "(to POST; to GET: HTTP 403)"]),
-        (NOT_ALLOWED, FORBIDDEN, 403, [": no", "(to GET; to POST: HTTP 405)"]),
-        (FORBIDDEN, NOT_ALLOWED, 403, [": no", "(to POST; to GET: HTTP 405)"]),
-        (NOT_ALLOWED, TOO_LARGE, 431, ["(to GET; to POST: HTTP 405)"]),
-        (FORBIDDEN, WRONG, 400, ["(bad_data)", "(to GET; to POST: HTTP 403)"]),
+        (answer(RBAC, "403 Forbidden"), FORBIDDEN, 403, [RBAC, "(with POST; with GET: HTTP 403)"]),
+        (NOT_ALLOWED, FORBIDDEN, 403, [": no", "(with GET; with POST: HTTP 405)"]),
+        (FORBIDDEN, NOT_ALLOWED, 403, [": no", "(with POST; with GET: HTTP 405)"]),
+        (NOT_ALLOWED, TOO_LARGE, 431, ["(with GET; with POST: HTTP 405)"]),
+        (FORBIDDEN, WRONG, 400, ["(bad_data)", "(with GET; with POST: HTTP 403)"]),
     ],
 )
 def test_a_failure_of_both_methods_names_both(
@@ -171,5 +171,5 @@ def test_without_time_for_the_other_method_the_first_refusal_is_reported(
             return instant(exchange, float("-inf") if server.received else deadline)
 
         monkeypatch.setattr(reader, "_request", once)
-        assert_parts(failed(query(reader)), "403", ": no", "(to POST; to GET: ")
+        assert_parts(failed(query(reader)), "403", ": no", "(with POST; with GET: ")
     assert len(server.received) == 1
