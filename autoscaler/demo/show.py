@@ -162,7 +162,7 @@ def _cluster(
         return ServedCluster(region, None, options.context, namespace, others)
     cluster = stack.enter_context(StandInCluster(ready_after=options.story.pod_start))
     named = f"the cluster {region.name}" if region.name else "a cluster"
-    say(f"A stand-in for {named} is at {cluster.url} ...")
+    say(f"A simulated API server for {named} is at {cluster.url} ...")
     kubeconfig = cluster.kubeconfig(folder / f"{region.name}.kubeconfig".lstrip("."))
     return ServedCluster(region, kubeconfig, "demo", namespace, others)
 
@@ -249,14 +249,14 @@ def _say_what_is_next(say: Callable[[str], None]) -> None:
     command = _command()
     say("")
     say("Next, with your own cluster, Prometheus and queue (docs/get-started/queue.md):")
-    say("What to scale, and by what (docs/reference/configuration.md has every key):")
+    say("Write a configuration (docs/reference/configuration.md has every key):")
     say(f"  cp {_EXAMPLE} autoscaler.yaml" if _EXAMPLE.is_file() else "  autoscaler.yaml")
     for does, arguments in (
-        ("Every mistake in it at once:", "validate autoscaler.yaml"),
-        ("What it would do now, and why:", "plan -c autoscaler.yaml --explain"),
-        ("The daemon that you saw at work:", "run -c autoscaler.yaml"),
-        ("The state of each target:", "status -c autoscaler.yaml"),
-        ("Why it did that:", "explain -c autoscaler.yaml shop/order-worker"),
+        ("Print all of its errors:", "validate autoscaler.yaml"),
+        ("Print what a daemon would do now, and why:", "plan -c autoscaler.yaml --explain"),
+        ("Run the daemon:", "run -c autoscaler.yaml"),
+        ("Print the state of each target:", "status -c autoscaler.yaml"),
+        ("Explain its last decision:", "explain -c autoscaler.yaml shop/order-worker"),
     ):
         say(does)
         say(f"  {command} {arguments}")

@@ -126,7 +126,7 @@ def outcome(command: str) -> str:
 @pytest.mark.parametrize(
     ("words", "number"),
     [
-        ("stand-in for a cluster", signal.SIGINT),
+        ("simulated API server", signal.SIGINT),
         ("Starting Prometheus", signal.SIGTERM),
         ("first worker", signal.SIGHUP),
         ("burst", signal.SIGINT),
