@@ -123,6 +123,23 @@ def test_select_max_and_min_choose_the_policy(
     assert (result.after, result.allowed, result.policy) == (furthest, furthest, chosen)
 
 
+@pytest.mark.parametrize(
+    ("current", "wanted", "bounds", "after", "reason"),
+    [
+        (3, 7, (1, 10), 6, "ScaleUpLimit"),
+        # The doubling meets the maximum exactly: the maximum gives the reason.
+        (5, 11, (1, 10), 10, "TooManyReplicas"),
+        # The minimum goes before the doubling.
+        (1, 5, (6, 10), 6, "TooFewReplicas"),
+    ],
+)
+def test_without_behavior_a_bound_goes_before_the_doubling(
+    current: int, wanted: int, bounds: tuple[int, int], after: int, reason: str
+) -> None:
+    result = limit(current, wanted, bounds, None, History(), BASE)
+    assert (result.after, result.allowed, result.reason) == (after, after, reason)
+
+
 def test_events_marked_outdated_still_count() -> None:
     old = (ScaleEvent(3, BASE - 50, outdated=True),)
     assert limited(10, 99, up(pods_policy(4, 60)), FREE, old).after == 11

@@ -301,7 +301,7 @@ def test_a_token_endpoint_is_trusted_only_by_its_own_authority(tmp_path: Path) -
         assert server.received[0].headers["Authorization"] == "Bearer a-token"
 
 
-@pytest.mark.parametrize("way", ["oauth2"], indirect=True)
+@pytest.mark.parametrize("way", ["oauth2", "google", "azure", "role"], indirect=True)
 def test_credentials_are_sent_to_nobody_else(way: Way) -> None:
     with ScriptedServer(answer()) as other:
         elsewhere = answer("", "307 Temporary Redirect", {"Location": other.url})
