@@ -263,6 +263,7 @@ def test_history_has_a_line_for_each_change_in_order(source: Source, state: Path
     [
         ("--limit 1", ["01:10:00"], [" 1 of --limit"]),
         ("shop/web --limit 2", ["01:02:15", "01:10:00"], [" 2 of --limit"]),
+        ("--limit 4", ["01:00:00", "01:02:00", "01:02:15", "01:10:00"], []),
         ("shop/web --since 01:01 --until 01:05", ["01:02:00", "01:02:15"], []),
         ("--since 10m", [], ["since 2026-01-01 01:50:00+01:00"]),
     ],

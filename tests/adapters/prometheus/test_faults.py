@@ -48,6 +48,10 @@ FINAL: list[tuple[Step, int, FailureKind, list[str]]] = [
         *(400, WRONG_QUERY, ["(bad_data): 1:5: parse error: x"]),
     ),
     (
+        answer(error("execution", "many-to-many"), "422 Unprocessable Entity"),
+        *(422, WRONG_QUERY, ["(execution): many-to-many"]),
+    ),
+    (
         answer(error("internal", "head is gone"), "500 Internal Server Error"),
         *(500, OTHER, ["{}", "500", "(internal): head is gone"]),
     ),
@@ -86,7 +90,9 @@ FINAL: list[tuple[Step, int, FailureKind, list[str]]] = [
 SLOW = network_sentence(Kind.TIMEOUT, "{}", within="within 0.3 s")
 TRANSIENT: list[tuple[Step, int, FailureKind, list[str]]] = [
     (answer("slow down", "429 Too Many Requests"), 429, OTHER, ["{}", ": slow down"]),
+    (answer("late", "408 Request Timeout"), 408, OTHER, ["{}", ": late"]),
     (answer(HTML, "502 Bad Gateway"), 502, OTHER, ["{}", ": 502 Bad Gateway"]),
+    (answer("late", "504 Gateway Timeout"), 504, OTHER, ["{}", ": late"]),
     (
         answer(error("unavailable", "no service"), "503 Service Unavailable"),
         *(503, OTHER, ["{}", "(unavailable): no service"]),
