@@ -29,7 +29,8 @@ def note_changes(
 
     A change under our field manager is a write of another instance if it is the object's only
     change since the last read. Of several changes only the sum is known, so none counts as ours. If
-    this instance was the only writer, such a change is by an autoscaler with another Lease.
+    this instance was the only writer, a change under our field manager counts as one by others: an
+    autoscaler with another Lease, or none.
     """
     now, observation = context.now, context.observation
     sole_writer, last_read = observation.sole_writer, observation.last_read
@@ -110,7 +111,7 @@ def handed_over(
         taken, kept = False, _of_window_up(context, history)
         history = replace(history, recommendations=kept, unobserved=True)
     if taken and not history.taken:
-        message = f"{controller} controls this target too; nothing is written until that is gone"
+        message = f"{controller} controls this target too; nothing is written while it exists"
         context.status.warn(CONTROLLED_BY_OTHER, message)
     if (controller, taken) == (before, history.taken):
         return history
@@ -118,7 +119,7 @@ def handed_over(
 
 
 def followed(context: DecisionContext, history: History, scale: Scale) -> History:
-    """Record another client's change as a write of a shadow, so that the policies count it.
+    """Record another client's change as if it were our write, so that the policies count it.
 
     It counts from the last sync, which found the previous count, or else from now. A change by a
     person does not count, as in the HPA. Of several changes only the sum is known.

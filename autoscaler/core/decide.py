@@ -1,8 +1,8 @@
 """One decision: the stages of the HPA in `reconcile`, and the extensions around them.
 
-`guards` has the extensions (semantics 8), `contention` and `gaps` the events since the last sync
-(7), `missing_data` the consequences of gaps (7.2, 8.4). A target runs only the code of the
-extensions that it has.
+The extensions are in `guards` (semantics 8), the events since the last sync in `contention` and
+`gaps` (7), the consequences of gaps in `missing_data` (7.2, 8.4). A target runs only the code of
+the extensions that it has.
 """
 
 from collections.abc import Sequence
@@ -117,7 +117,7 @@ def _since_last_sync(
 ) -> tuple[History, ForeignChange | None, bool]:
     """Settle a pending write, and note changes by other clients (semantics 7.4, 7.5, 7.7).
 
-    Returns the history, the change by another client, and whether another instance may have scaled.
+    Returns the history, another client's change, and whether another instance may have scaled up.
     """
     observation, status = context.observation, context.status
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
@@ -347,7 +347,7 @@ def _decision_of(
 def _saturated(
     limit: Limit | None, extended: ExtensionHistory, now: float
 ) -> tuple[Saturation | None, ExtensionHistory]:
-    """Return the number of replicas that a limit withholds, and the start of it (semantics 8.6)."""
+    """Return the saturation by a limit, if any, and the history with its start (semantics 8.6)."""
     since, saturation = extended.saturated_since, None
     if limit is not None and limit.before > limit.after:
         begun = now if since is None else since

@@ -1,7 +1,8 @@
 """The consequences of readings that are missing or may be too low (semantics 7.2, 8.4).
 
-During a refill nothing scales down, a metric that keeps failing has a fallback, and known values
-count even where failed metrics block the decision.
+During a refill (after a gap, until the range of the query is full again) nothing scales down. A
+metric that keeps failing has a fallback. Known values count even where failed metrics block the
+decision.
 """
 
 from collections.abc import Sequence
@@ -51,8 +52,8 @@ def after_gaps(
 ) -> tuple[tuple[MetricResult, ...], History]:
     """Return the results of metrics after gaps apply, and the history with the gaps of pods.
 
-    A pod that refills counts as missing if the metric would otherwise propose less than the current
-    count, and more without its sample. If no sample is left, the whole metric refills.
+    A pod in a refill counts as missing if the metric proposes less than the current count, and
+    proposes more when such pods have no sample. If no sample is left, the whole metric refills.
     """
     tracker = tracker_of(context)
     keys, ranges = keys_in(context.observation, context.spec.metrics), context.observation.ranges
@@ -84,7 +85,7 @@ def _without_samples(reading: Reading, pods: set[str]) -> Reading:
         return reading
     samples = {name: sample for name, sample in reading.samples.items() if name not in pods}
     removed = {
-        name: Gap(GapKind.PARTIAL, f"pod {name} had no sample until lately: its range has a gap")
+        name: Gap(GapKind.PARTIAL, f"pod {name} had no sample until recently: its range has a gap")
         for name in reading.samples
         if name in pods
     }
@@ -94,7 +95,7 @@ def _without_samples(reading: Reading, pods: set[str]) -> Reading:
 def rests_on_refill(
     desired: int, results: Sequence[MetricResult], context: DecisionContext
 ) -> bool:
-    """Return whether the HPA would propose less, and refilling pods count as missing here."""
+    """Return whether ``desired`` is so high only because pods in a refill count as missing."""
     pairs = zip(results, context.observation.readings, strict=True)
     as_read = [result.proposal for result, reading in pairs if result.reading is reading]
     return len(as_read) < len(results) and desired not in as_read
@@ -117,7 +118,7 @@ def stabilized_in_refill(
         what = "holdScaleDownQuery held"
     elif refill.first:
         what = "a metric was read for the first time"
-    message = f"{what}; nothing goes down until its range is whole again"
+    message = f"{what}; no scale-down until its range is full"
     context.status.set_true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
     stays = Stabilization(
         desired, current, SCALE_DOWN_STABILIZED, until=refill.until, refill=refill
@@ -211,7 +212,7 @@ def _report(results: Sequence[MetricResult], status: StatusRecorder) -> None:
         message = f"{first.name} keeps failing, and the fallback proposes {first.proposal}"
         if isinstance(first.outcome, MetricFailure):
             if first.proposal == first.outcome.at_least:
-                message = f"{first.name} keeps failing, and asks for {first.proposal} at least"
+                message = f"{first.name} keeps failing, and asks for at least {first.proposal}"
             message = f"{message}: {first.outcome.message}"
         status.set_true(FALLBACK, "FallbackActive", message)
         if not lasted:

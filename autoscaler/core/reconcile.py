@@ -54,7 +54,7 @@ def unreadable(scale: ReadFailure, status: StatusRecorder) -> RulesOutcome:
 def with_current(
     context: DecisionContext, recommendations: Recommendations | None, current: int
 ) -> Recommendations:
-    """Return the recommendations with the current count: the first, or one for a hole (4.5).
+    """Add the current count to the recommendations, as the first or to fill a hole (4.5).
 
     One that fills a hole must not prevent a scale-up, since the HPA has no such entry.
     """
@@ -181,7 +181,7 @@ def recorded(
     *,
     only_down: bool = False,
 ) -> Recommendations:
-    """Return the recommendations with one more, before stabilization."""
+    """Return the recommendations with ``desired`` added, as it is before stabilization."""
     after = _stabilized(context, desired, desired, recommendations)[1]
     if not only_down:
         return after

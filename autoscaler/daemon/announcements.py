@@ -40,8 +40,8 @@ _MOST_SIGN_INS_TOLD = 5
 _SIGN_IN_TOLD_SECONDS = 60.0
 """The burst of lines about clients with wrong credentials, and the seconds per further line."""
 
-_OF_PROMETHEUS = "targets whose metrics it has are not scaled by them"
-_OF_KUBERNETES = "what cannot be read or written there stays as it is"
+_OF_PROMETHEUS = "no target is scaled by its metrics"
+_OF_KUBERNETES = "a target that cannot be read or written stays as it is"
 _BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
 """What operators can do about a breaker."""
 
@@ -87,7 +87,7 @@ class Announcements(Observer, Reporter):
         """Report that the syncs have begun."""
         count, period = len(config.targets), config.sync_period
         unwritten = sum(target.in_shadow for target in config.targets)
-        shadow = f"; {unwritten} in shadow, which nothing is written to" if unwritten else ""
+        shadow = f"; {unwritten} in shadow, where nothing is written" if unwritten else ""
         self._log.info(
             "started",
             message=f"autoscaler {__version__} syncs {wording.counted(count, 'target')}, "
@@ -152,9 +152,9 @@ class Announcements(Observer, Reporter):
     def stands_by(self, directory: Path, holder: str) -> None:
         """Report who has the state directory, at each try; a standby is ready."""
         sentence = (
-            f"{holder} is at work with the state directory {directory}: nothing is decided or "
-            "written here until that has ended; if both are to run, give each a stateDirectory of "
-            "its own, or leaderElection to both"
+            f"{holder} uses the state directory {directory}: this process decides and writes "
+            "nothing until that one has ended; to run both, give each a stateDirectory of its own, "
+            "or configure leaderElection for both"
         )
         if not self._standing_by:
             self._standing_by = True
@@ -188,13 +188,13 @@ class Announcements(Observer, Reporter):
         if abs(resumption.moved) >= 1.0:
             self._log.warning(
                 "clock_set",
-                message="the clock cannot be trusted to tell how long the daemon was away; "
-                f"windows and periods last as if it had not been set by {resumption.moved:.0f} s",
+                message="the clock was set, or the machine rebooted, while the daemon was away; "
+                f"windows and periods were moved by {resumption.moved:.0f} s: none ends early",
                 seconds=round(resumption.moved, 3),
             )
 
     def leads(self, cluster: str, role: Role) -> None:
-        """Note the role of this process in a cluster; it leads if it leads any."""
+        """Note the role of this process in a cluster; it counts as leader if it leads any."""
         with self._lock:
             (self._led.add if role is Role.LEADER else self._led.discard)(cluster)
             leads = bool(self._led)
@@ -223,14 +223,14 @@ class Announcements(Observer, Reporter):
             else:
                 self._held.pop(news.server, None)
             told = "; ".join(self._held.values())
-            message = told or "no scale-down breaker holds anything"
+            message = told or "no scale-down breaker holds any target"
             self._health.report(Component.BREAKER, ok=not told, message=message)
 
     def release_refused(self, reason: str) -> None:
         """Report once per reason that a request of `resume --breaker` is unreadable."""
         if reason != self._release_refused:
             self._release_refused = reason
-            message = f"a request to release cannot be read: {reason}"
+            message = f"a request of `autoscaler resume --breaker` cannot be read: {reason}"
             self._log.warning("release_refused", message=message)
 
     def fault(self, error: BaseException) -> None:
@@ -287,7 +287,7 @@ class Announcements(Observer, Reporter):
                 message = f"{why}; its targets stay as they are until that works"
                 self._log.warning("cluster_unreached", cluster=name, message=message)
         for name in self._unreached.keys() - clusters.keys():
-            message = f"cluster {name}: a connection could be made"
+            message = f"cluster {name} can be connected to now"
             self._log.info("cluster_reached", cluster=name, message=message)
         self._unreached = dict(clusters)
 
@@ -307,7 +307,7 @@ class Announcements(Observer, Reporter):
         meanwhile = _OF_KUBERNETES if kubernetes else _OF_PROMETHEUS
         if seconds >= 1.0:
             what += f" (the last answer that could be used was {duration(seconds)} ago)"
-        message = f"{what}; {meanwhile}; the lines of the targets say more"
+        message = f"{what}; {meanwhile}; see the log lines of the targets"
         self._log.warning("server_away", server=str(server), message=message)
 
     # -- reload --------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ class Announcements(Observer, Reporter):
         self._not_reloaded(f"refused: {first}{others}; the last good one is in force")
 
     def reload_impossible(self, error: Exception) -> None:
-        """Report once that a valid one cannot take effect; only a hanging sync is not a defect."""
+        """Report once that a valid configuration cannot be applied; a hanging sync is not a defect."""
         sentence = f"not in force yet: {error}; it is tried again, and the last good one stays"
         if sentence not in self._refusal:
             self._log.error("reload_failed", message=f"the new configuration is {sentence}")

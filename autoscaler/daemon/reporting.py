@@ -62,7 +62,7 @@ class _StateMessage(NamedTuple):
     """How the log reports a state."""
 
     trouble: str = ""
-    """In a summary, of a state that needs an operator: a warning when it begins."""
+    """The word in summaries, for a state that needs an operator; it begins with a warning."""
     ended: str = ""
     """The text before its duration."""
     pace: Pace | None = None
@@ -149,7 +149,7 @@ class StateChanges:
             known = _LoggedState(State.OK if target in self._known else None)
             self._known[target] = known
         telling, other = _TELLING[state], state is not known.state
-        # The operator wrote the query that holds it for a reason.
+        # Operators want to see a hold by holdScaleDownQuery, since they wrote the query.
         by_query = cause == SCALE_DOWN_HELD
         if not other and (cause == known.cause or not (telling.trouble or by_query)):
             return None
@@ -277,8 +277,8 @@ class LogReporter(Reporter):
             if back is not None and not back.first and back.returned >= decision.stamp - _ROUNDING:
                 name = wording.metric_name(metric.metric)
                 message = (
-                    f"{name} is read again after a gap; its range may lack samples, so nothing "
-                    f"goes down before {rfc3339(back.until)}"
+                    f"{name} is read again after a gap; its range may lack samples, so this target "
+                    f"does not scale down before {rfc3339(back.until)}"
                 )
                 self._log.info("reading_returned", target=target, metric=name, message=message)
         if decision.zone not in {Zone.DISABLED, Zone.UNKNOWN}:
@@ -406,7 +406,7 @@ def _fields(result: SyncResult, state: State, change: StateChange | None) -> dic
         sentence = _ended(record, state, change) + sentence
         if change.silent_until is not None:
             until = time_of_day(change.silent_until, record.time)
-            sentence += f" (the log tells no more such changes of it before {until})"
+            sentence += f" (further such changes of this target are not logged before {until})"
         fields["state_before"] = None if change.before is None else change.before.value
         fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
     for stage in stages_of(decision):
@@ -422,7 +422,7 @@ def _fields(result: SyncResult, state: State, change: StateChange | None) -> dic
 
 
 def _ended(record: TargetDecision, state: State, change: StateChange) -> str:
-    """Return the name of the state that a change ends; empty if the new state is sufficient."""
+    """Return which state ended and how long it lasted; empty if the new state says enough."""
     before, lasted = change.before, duration(change.seconds or 0.0)
     if before in {None, State.OK, state} or _TELLING[state].trouble or change.seconds is None:
         return ""

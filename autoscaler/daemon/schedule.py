@@ -1,4 +1,4 @@
-"""Runs the syncs periodically: none is lost, none overlaps itself, and changes wait for them."""
+"""Runs each slot's syncs periodically, never two at once; changes of targets wait for them."""
 
 import itertools
 import threading
@@ -119,11 +119,11 @@ class SyncSchedule:
     ) -> None:
         """Replace the slots while no sync runs of a changed or removed target.
 
-        The others continue, unless all change ``at_once``. ``meanwhile`` is called when none of the
-        former runs, and none begins until it has returned. A slot of the same period and offset as
-        before keeps its due time, any other is due at once. The present slots stay if ``meanwhile``
-        raises, and with HangingSyncError if a sync does not end in time or ``stop`` is set;
-        immediately if one has already run too long.
+        Other slots continue; with ``at_once`` all slots are awaited. ``meanwhile`` is called when no sync
+        of the awaited slots runs, and none of them begins until it has returned. A slot of the same
+        period and offset as before keeps its due time, any other is due at once. The present slots
+        stay if ``meanwhile`` raises, and with HangingSyncError if a sync does not end in time or
+        ``stop`` is set; immediately if one has already run too long.
         """
         new = {slot.name: slot for slot in slots}
         try:
@@ -146,11 +146,11 @@ class SyncSchedule:
             if self._stop.is_set():
                 raise HangingSyncError("the daemon stops")
             if clock.monotonic() > min(begun) + HANGS_AFTER_SECONDS:
-                raise HangingSyncError("a sync in hand does not end")
+                raise HangingSyncError("a running sync does not end")
             self._state.wait(_STOP_CHECK_SECONDS)
 
     def run_part(self, wanted: Callable[[str], bool]) -> None:
-        """Sync these targets, by key, once now, or when no sync of their slot runs.
+        """Sync the ``wanted`` targets once: now, or as soon as no sync of their slot runs.
 
         Due times stay. If the next sync comes first, no additional one is needed.
         """
@@ -237,8 +237,8 @@ class SyncSchedule:
             late = next(self._late)
             self._log.warning(
                 "sync_late",
-                message=f"a sync was due after {slot.period:g} s while the one before was still "
-                f"running, and is left out; {late} since the start",
+                message=f"a sync, due every {slot.period:g} s, is left out, since the one before "
+                f"is still running; {late} left out since the start",
                 period_seconds=slot.period,
                 late_since_start=late,
             )
@@ -249,7 +249,7 @@ def _now() -> datetime:
 
 
 def bring_forward(scheduler: BackgroundScheduler, seconds: float) -> None:
-    """Move all due times by a step of the clock back."""
+    """Move all due times back, if the clock was set back."""
     if seconds < 0:
         for job in scheduler.get_jobs():
             job.modify(next_run_time=job.next_run_time + timedelta(seconds=seconds))

@@ -36,8 +36,7 @@ from autoscaler.kubernetes.watch_requests import WatchTimings
 from autoscaler.transport import Observer
 
 _JITTER, _SOON = 0.2, 0.1
-"""The random delay of followers, as parts of a period: the most after it, and the least after a
-try."""
+"""As parts of a period: a follower's longest random delay, and the shortest pause of two tries."""
 _TRIES_WITHIN_DEADLINE = 3
 _RELEASE_SECONDS = 2.0
 _CONFLICT, _NOT_FOUND = 409, 404
@@ -155,7 +154,7 @@ class Leadership(WriteGate):
         self._woken.set()
 
     def stop(self) -> None:
-        """Begin to end; all writes must have ended."""
+        """Tell the thread to release the Lease and end; all writes must have ended."""
         self._stop.set()
         self._woken.set()
 
@@ -281,7 +280,7 @@ class Leadership(WriteGate):
         if not self._sure and self._election.holder == self.identity:
             self._read()
         record = self._election.release(self._wall())
-        sentence = f"this process no longer runs for {self._leases}"
+        sentence = f"this process no longer competes for {self._leases}"
         until = clock.monotonic() + _RELEASE_SECONDS
         if record is not None and self._sure:
             answer = self._leases.write(record, self._lease, until, {_URL: ""})

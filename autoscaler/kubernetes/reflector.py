@@ -46,7 +46,7 @@ class _Outage:
 
 
 class OperatorNotes:
-    """Sends a sentence on a topic once, until the topic is resolved; each is good news or bad."""
+    """Sends each new sentence on a topic, and a last one when the topic is resolved."""
 
     def __init__(self, send: Callable[[bool, str], None]) -> None:
         self._send = send
@@ -172,7 +172,7 @@ class Reflector(Generic[CacheT]):
 
     @property
     def confirmed_at(self) -> str | None:
-        """When a lasting refusal is confirmed; None without one, or after that."""
+        """When the first refusal will be confirmed if it lasts; None without an unconfirmed one."""
         first = self._first_refusal
         return None if first is None else rfc3339(first.wall + self._first_refusal_confirmed_after)
 
@@ -184,7 +184,7 @@ class Reflector(Generic[CacheT]):
         outage = self._outage
         if outage is None or not self.is_behind(self._timings.trusted):
             return None
-        since = f"the watch of {self.cache.name} is broken since {rfc3339(outage.wall)}"
+        since = f"the watch of {self.cache.name} has been broken since {rfc3339(outage.wall)}"
         return ReadFailure(f"{since}: {outage.reason}")
 
     def _run(self) -> None:
@@ -197,7 +197,7 @@ class Reflector(Generic[CacheT]):
             if not self._ended.is_set():
                 # An unexpected exception ends the thread: the cache would silently become stale.
                 try:
-                    self._fall_back_to_reads("by a fault of the autoscaler")
+                    self._fall_back_to_reads("a fault of the autoscaler; its log has the details")
                 finally:
                     self._restart_later()
 

@@ -34,10 +34,10 @@ from autoscaler.transport.retries import FailureKind, Retrier
 _CONFLICT = 409
 _APPLY_PATCH = "application/apply-patch+yaml"
 PAUSE_FIELD_MANAGER = "autoscaler-pause"
-"""The manager of our annotations in an object's managedFields, other than the replicas' manager."""
+"""Our field manager for annotations; the one for replicas is another, FIELD_MANAGER."""
 
 _CANNOT_APPLY = frozenset({403, 405, 415})
-"""The statuses if to patch the scale is not permitted, or apply is not supported there."""
+"""The statuses if patching the scale is not permitted, or apply is not supported for it."""
 _REFUSALS = frozenset({403, 404, 405})
 _CONFLICT_PAUSE_SECONDS = 0.01
 """The HPA's pauses between its tries (semantics 1.5)."""
@@ -62,7 +62,7 @@ class Scales:
         self.kinds = ScalableKinds(api)
 
     def read(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Scale | ReadFailure:
-        """Read the scale; the message of Unavailable names the object and the cause."""
+        """Read the scale; the message of a ReadFailure names the object and the cause."""
         again = False
         while True:
             resource = self.kinds.find(ref, deadline, again=again)
@@ -159,11 +159,11 @@ class _ScaleWrite:
     """Writes one count under the resourceVersion that was read, and determines the outcome.
 
     A conflict means only that the object changed, as at every step of a rollout: if the count is
-    unchanged since the decision, it is written under the new version, else the new count stays.
-    After a request with an unknown outcome (timeout, broken connection, 5xx) the scale is read
-    first; thanks to the resourceVersion a late request is never applied a second time. The gate is
-    checked before each try: the try ends before that instant, which has passed if this process may
-    not write.
+    still the one decided on, the write is repeated under the new version, else the other client's
+    count stays. After a request with an unknown outcome (timeout, broken connection, 5xx) the scale
+    is read first; thanks to the resourceVersion a late request is never applied a second time.
+    Before each try the gate tells the instant by which it must end; that has passed if this process
+    may not write.
     """
 
     scales: Scales
@@ -224,9 +224,9 @@ class _ScaleWrite:
     def _send(self, until: float) -> JsonObject | Failure:
         """Send one try.
 
-        A zero is applied if that is supported and permitted: the API omits it from a Scale, so an
-        update leaves no field manager for it. The server does not support apply for scales of
-        custom resources.
+        A zero is sent by server-side apply if that is supported and permitted: the API omits it
+        from a Scale, so an update leaves no field manager for it. The server does not support apply
+        for scales of custom resources.
         """
         api, (namespace, name) = self.scales.api, self.place
         # A request that waits in a queue of the server, or of etcd, ends when the client gives up.
@@ -253,8 +253,8 @@ class _ScaleWrite:
             plural = self.resource.plural
             self.scales.tell_once(
                 plural,
-                f"a scale of {plural} that is set to 0 does not name the autoscaler as "
-                f"who set it, so that it stays at 0 if the state is lost: {answer.message}",
+                f"{plural} that the autoscaler scales to 0 cannot be marked as scaled by it, and "
+                f"stay at 0 if its state is lost: {answer.message}",
             )
         return send("PUT", query=query)
 

@@ -194,7 +194,7 @@ class WatchedCluster:
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | ReadFailure | None:
         """Return the scale from the cache; None if it must be read directly.
 
-        Unavailable: the object does not exist, the watch has been broken too long, or the other
+        A ReadFailure: the object does not exist, the watch has been broken too long, or the other
         autoscalers are unknown yet.
         """
         self._attend_again()

@@ -19,7 +19,7 @@ from autoscaler.rendering.hpa import hpa_answer
 from autoscaler.rendering.record import metric_of, whole
 
 _AFTER = 1e-3
-"""The end of a time is not part of it; instants are rounded to the millisecond."""
+"""The end of a time span is not part of it; instants are rounded to the millisecond."""
 _NEAR_SECONDS, _NEAR = 3600.0, 200
 """Writes of other clients within this time before a decision are shown, among this many changes."""
 _MOST_OTHERS = 10

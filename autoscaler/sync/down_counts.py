@@ -50,7 +50,7 @@ def released(breaker: Breaker, state: BreakerState, now: float) -> BreakerState:
 
 @dataclass(slots=True)
 class SyncCount:
-    """What one sync must know: that enough of a server's targets were decided since it began.
+    """One sync's view of a server: how many of its targets are undecided since the sync began.
 
     ``down`` are the decided targets that would scale down, ``awaited`` the sync's own targets that
     it has not decided yet.
@@ -176,7 +176,7 @@ class ServerCount:
         return self.state.trip is not None
 
     def is_open(self, number: int, now: float) -> bool:
-        """Return whether targets that a sync has not decided yet may still change its answer."""
+        """Return whether targets undecided since a sync began may still trip the breaker."""
         sync = self.syncs.get(number)
         return (
             sync is not None
@@ -188,7 +188,7 @@ class ServerCount:
         )
 
     def query(self) -> str:
-        """Return the PromQL that most targets share which would scale down; the first of equals."""
+        """Return the PromQL that most of the targets in ``down`` share; the first of equals."""
         counts = Counter(
             promql
             for key, target in self.targets.items()

@@ -39,7 +39,7 @@ _WATCHED_WITHIN_SECONDS = 5.0
 
 _FIRST: Urgency = (0, -math.inf)
 
-_STOPPING = "the daemon stops before its turn came"
+_STOPPING = "the daemon is stopping, and this call was not sent"
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class SyncRun:
     registered: dict[Place, Future[None]] = field(default_factory=dict)
     """By cluster and namespace: done when each selector is known, or known to be unreadable."""
     unregistered: dict[Place, set[str]] = field(default_factory=dict)
-    """The targets that wait for it."""
+    """The targets whose selectors ``registered`` waits for."""
     number: int = 0
     """The number of this sync, for the breakers."""
     awaited_servers: set[str] = field(default_factory=set)
@@ -250,8 +250,8 @@ class SyncRun:
     def _unless_held(self, step: Step) -> Coroutine[Step]:
         """Hold a scale-down while too many targets of a server would scale down (semantics 8.7).
 
-        It waits until the count is complete, or everything is read: then there is still time to
-        write.
+        It waits until the count is complete, at most until the read deadline: then there is still
+        time to write.
         """
         breakers, key, now = self.state.breakers, step.rules.target.key, self._steady()
         down = goes_down(step.decision)
@@ -343,7 +343,7 @@ class Syncer(SyncState):
     ) -> None:
         """Sync every target once, at the Unix time ``now``, within ``budget`` seconds.
 
-        It was ``due``, by default ``now``. If the clock was set since the last sync, which
+        It was due at ``due``, or ``now``. If the clock was set since the last sync, which
         ``steady`` (of `clock.steady`, at ``now``) shows, windows and periods move with it.
         """
         steady = self.ports.clock.steady() if steady is None else steady

@@ -136,7 +136,7 @@ class SyncState:
         )
         self.overlaps = Overlaps()
         self.last_sync: dict[str, float] = {}
-        """When the last sync of each target began, of any process (`clock.steady`)."""
+        """When the last sync of each target, by any process, began (`clock.steady`)."""
         self.last_read: dict[str, float] = {}
         """When the last sync of this process that read its scale began."""
         self.scale_read_order = LeastRecentlyServed[str]()
@@ -198,7 +198,7 @@ class SyncState:
     # -- scale-down breakers -----------------------------------------------------------------
 
     def release(self, server: str | None = None) -> list[BreakerNews]:
-        """Release the targets that the breaker of a server holds, or of all. Thread-safe."""
+        """Release the targets that the breaker of one server holds, or of each. Thread-safe."""
         news = self.breakers.release(server, self.ports.clock.steady())
         self.report_breakers(news)
         return news

@@ -69,7 +69,7 @@ class Redaction:
         return text
 
     def pieces(self, text: str) -> str:
-        """Return the start of a text without 12 characters of a secret, ignoring spaces."""
+        """Return the start of a text; pieces of secrets in it are hidden, spaces inside ignored."""
         text = text[:_MOST_LOOKED_THROUGH]
         left, places = _without_blanks(text)
         hidden: list[tuple[int, int]] = []
