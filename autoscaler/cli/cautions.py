@@ -37,7 +37,7 @@ def _of_ranges(asked: Iterable[QueryToCheck]) -> Iterator[Problem]:
         if not use.query.assumes_range:
             continue
         until = f"until then it counts as {durations.format_seconds(use.query.range_seconds)}"
-        message = "how far this PromQL looks back is not understood: write its longest range as "
+        message = "it is not known how far back this PromQL reads: write its longest range as "
         yield Problem(*place, None, f"{message}`window` next to `query`; {until}")
 
 
@@ -95,8 +95,10 @@ def _of_breaker(document: object, breaker: Breaker | None) -> Iterator[Finding]:
     least = -(-100 // breaker.share)
     if breaker.min_targets < least:
         message = f"{breaker.share}% of minTargets, which is {breaker.min_targets}, is less than "
-        message += f"one target: of fewer than {least} targets of one server none could ever go "
-        message += f"down, since one trips it; set minTargets to {least} or more"
+        message += (
+            f"one target: on a server with fewer than {least} targets a single scale-down would "
+        )
+        message += f"trip it, so none could happen; set minTargets to {least} or more"
         yield Finding(("scaleDownBreaker",), message, show_value=False)
 
 
@@ -107,7 +109,7 @@ def _of_web(document: object) -> Iterator[Finding]:
     if listen is None or asked or child(document, "web", "auth") is not None:
         return
     if not listen_address(listen).is_loopback:
-        message = "others reach it, and only clients on this machine are answered: set web.auth "
+        message = "others reach it, but only clients on this machine are answered: set web.auth "
         message += "with web.tls, or web.tls.clientAuthType, or listen on a loopback address"
         yield Finding(("web", "listen"), message)
 
@@ -123,7 +125,7 @@ def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
         reached = tuple(child(cluster, key) for key in ("kubeconfig", "context", "inCluster"))
         first = seen.setdefault(reached, name)
         if first != name:
-            message = f"is the cluster that `{first}` is, and only that is served"
+            message = f"is the same cluster as `{first}`, and only `{first}` is served"
             yield Finding(place, message)
 
 
@@ -196,9 +198,10 @@ def _of_zeros(place: Location, target: object) -> Iterator[Finding]:
         place_of_idle = "in its place" if where[0] == "schedules" else "next to it"
         yield Finding(
             (*place, *where),
-            "is 0, and the target's own minReplicas is not: once the state is lost it stays at "
-            "0 unless its object says that this autoscaler set it, which a custom resource never "
-            f"does; `idle` {place_of_idle} makes 0 a normal count, whoever set it",
+            "is 0, and the target's own minReplicas is not: if the daemon loses its state, "
+            "the target stays at 0 unless its object records that this autoscaler set it, "
+            f"which a custom resource never does; with `idle` {place_of_idle}, 0 is a normal "
+            "count, whoever set it",
         )
 
 

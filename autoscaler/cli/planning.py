@@ -238,7 +238,7 @@ _Failures = Mapping[str, str]
 
 
 def paragraphs(results: Sequence[SyncResult], findings: Mapping[str, Sequence[str]] = {}) -> str:
-    """Yield each target's decision; targets that one common failure blocks share a paragraph."""
+    """Return each target's decision; targets that one common failure blocks share a paragraph."""
     failures = _common(results)
     blocked: dict[str, list[SyncResult]] = defaultdict(list)
     others: list[str] = []

@@ -73,7 +73,7 @@ def _validate(file: Path, *, ask_prometheus: bool, strict: bool) -> int:
     ]
     doubts, election = warnings_of(config), config.leader_election
     if election.enabled and election.namespace == ANYWHERE and pod_namespace() is None:
-        it = "leaderElection.namespace is the namespace of the daemon's pod"
+        it = "leaderElection.namespace defaults to the namespace of the daemon's pod"
         doubts = [f"{it}; outside of a pod `run` needs it", *doubts]
     for settings in config.connections.values():
         doubts += _access_warnings(settings)

@@ -330,7 +330,7 @@ class Announcements(Observer, Reporter):
         self._not_reloaded(f"refused: {first}{others}; the last good one is in force")
 
     def reload_impossible(self, error: Exception) -> None:
-        """Report once that a valid configuration cannot be applied; a hanging sync is not a defect."""
+        """Report once that a valid configuration cannot be applied: a defect, or a hanging sync."""
         sentence = f"not in force yet: {error}; it is tried again, and the last good one stays"
         if sentence not in self._refusal:
             self._log.error("reload_failed", message=f"the new configuration is {sentence}")

@@ -119,7 +119,8 @@ class SyncSchedule:
     ) -> None:
         """Replace the slots while no sync runs of a changed or removed target.
 
-        Other slots continue; with ``at_once`` all slots are awaited. ``meanwhile`` is called when no sync
+        Other slots continue; with ``at_once`` all slots are awaited. ``meanwhile`` is called
+        when no sync
         of the awaited slots runs, and none of them begins until it has returned. A slot of the same
         period and offset as before keeps its due time, any other is due at once. The present slots
         stay if ``meanwhile`` raises, and with HangingSyncError if a sync does not end in time or

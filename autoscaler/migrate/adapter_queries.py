@@ -344,8 +344,8 @@ def _nothing(rules: AdapterRules, asked: _AdapterMetric) -> UnresolvedQuery:
     for rule in considered:
         if group := unknown_group(rule.name_as, rule.matches):
             sentence += (
-                f"; `name.as` of {rule.where} has {group}, which Go reads as a group that there is "
-                "not: write the number in braces, as ${1}"
+                f"; `name.as` of {rule.where} has {group}, which Go reads as a group that "
+                f"does not exist: write the number in braces, as ${1}"
             )
             break
     if any(True for rule in others for _ in _of_rule(rule, asked.name, ()) if not rule.of_chart):
@@ -411,7 +411,7 @@ def _doubts(
     where = candidates[0].rule.where
     if len(texts) > 1:
         yield (
-            "which of these series there are decides what the adapter takes, the first here: "
+            "which of these the adapter takes depends on the existing series; here the first: "
             f"{asked.advice}, or leave out the others"
         )
     if asked.advice == _ASKED and not candidates[0].is_found:
@@ -500,8 +500,8 @@ class _RuleWriter:
                 return {}
             if namespace is None:
                 self.notes.append(
-                    f"{rule.where} names no label for namespaces, with which the adapter refuses "
-                    "to answer: it is asked here of all namespaces"
+                    f"{rule.where} names no label for namespaces, so that the adapter refuses "
+                    "to answer: here the query reads all namespaces"
                 )
                 return {}
             return {namespace: asked.namespace}
@@ -568,8 +568,8 @@ class _RuleWriter:
             )
         if self.asked.kind != "External" and not self.asked.of_namespace:
             self.notes.append(
-                f"{self.rule.where} does not ask for the namespace: of two of one name in several "
-                "namespaces the adapter takes any, and here it is the right one"
+                f"{self.rule.where} does not select a namespace: if several namespaces have "
+                "an object of this name, the adapter takes any, and here it is the right one"
             )
         if self.asked.kind == "Pods":
             text = self._by_namespace(text, tree)

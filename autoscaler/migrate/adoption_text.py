@@ -67,8 +67,8 @@ def given_back(now: Situation, before: int | None) -> str:
 
 
 IN_SHADOW = (
-    "`mode: shadow`, or `run --shadow`, keeps it from being written: take that away first; what "
-    "another autoscaler scales is left alone then"
+    "the daemon does not write a target in shadow: remove `mode: shadow`, or `run --shadow`, "
+    "first; it still leaves alone what another autoscaler scales"
 )
 
 
@@ -81,8 +81,8 @@ def not_at_rest(now: Situation) -> str:
     other = now.other
     told = f"{other}" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
     return (
-        f"{told}, replicas are {now.count}: a change is in progress, try again when both are "
-        "equal, or use --force"
+        f"{told}, replicas are {now.count}: a change is in progress: try again when the "
+        "wanted count equals the replicas, or use --force"
     )
 
 
@@ -93,7 +93,7 @@ def not_gone(key: str, other: Other) -> str:
         paused = f"{named(other.scaled_object)} is paused, and {other} is still there"
         return f"{paused}: does KEDA's operator run? {stays}"
     by = " and ".join(returns_by({} if other.object is None else other.object))
-    made = f": {by} made it again; take it away there" if by else ""
+    made = f": {by} recreated it; remove it there" if by else ""
     return f"{other} is still there, or there again{made}. {stays}"
 
 
@@ -108,7 +108,7 @@ def not_in_charge(key: str, now: Situation) -> str:
 
 def not_made(now: Situation) -> str:
     """Return that KEDA has not created its autoscaler."""
-    return f"KEDA has made no HorizontalPodAutoscaler of {now.other}: does its operator run?"
+    return f"KEDA has not created the HPA of {now.other}: is KEDA's operator running?"
 
 
 def not_left_alone(now: Situation) -> str:
@@ -116,8 +116,8 @@ def not_left_alone(now: Situation) -> str:
     word = now.word or "not known"
     return (
         f"the daemon does not see {now.other}, and says that the target is {word}. Give it the "
-        "right to list and watch HorizontalPodAutoscalers, and look whether your kubeconfig names "
-        "its cluster"
+        "right to list and watch HorizontalPodAutoscalers, and check that your kubeconfig is "
+        "for the daemon's cluster"
     )
 
 
@@ -164,7 +164,7 @@ def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
             ref = move.target.spec.scale_target_ref
             kind = ".".join(filter(None, (ref.kind.lower(), ref.group)))
             scale = f"kubectl scale {shlex.quote(f'{kind}/{ref.name}')}{where}"
-            steps.append(("leave 0", [f"{scale} --replicas={move.least_awake()}"]))
+            steps.append(("scale it up from 0", [f"{scale} --replicas={move.least_awake()}"]))
         steps.append(_apply(move, where))
     return lines + _numbered([*steps, _check(move)])
 
@@ -199,7 +199,7 @@ def notes_over(move: Move, standing: Situation) -> list[str]:
         if advanced.get("restoreToOriginalReplicaCount"):
             notes.append(
                 f"{named(other.scaled_object)} has restoreToOriginalReplicaCount: if it is deleted "
-                "later, KEDA sets the count from before it; set that to false first"
+                "later, KEDA restores the count from before KEDA; set it to false first"
             )
     return notes
 
@@ -218,8 +218,8 @@ def _notes_back(move: Move, other: Other) -> list[str]:
         )
     elif move.cluster.count() == 0:
         note = (
-            "it is at 0 replicas, where an HPA does not act (Kubernetes 1.36 and later): the count "
-            f"is set to {move.least_awake()} first"
+            "it is at 0 replicas, where an HPA acts only if it scaled to 0 itself (Kubernetes "
+            f"1.36 and later): the count is set to {move.least_awake()} first"
         )
     else:
         return []
@@ -233,11 +233,11 @@ def _returns(other: JsonObject, by: str) -> str:
 
 def _apply(move: Move, where: str) -> tuple[str, list[str]]:
     if move.saved_manifest() is not None:
-        text = "make it again; a uid and a resourceVersion in the file have to be taken out first"
+        text = "create it again; first remove any uid and resourceVersion from the file"
         return text, [f"kubectl apply{where} -f {shlex.quote(str(move.saved))}"]
     manifest = as_yaml(as_autoscaler(move.target)[0]).splitlines()
     return (
-        f"make the autoscaler that the target is, as none was saved in {move.saved}",
+        f"create an HPA from the target, as no manifest was saved in {move.saved}",
         [f"kubectl apply{where} -f FILE, with this in it:", *manifest],
     )
 

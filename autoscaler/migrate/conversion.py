@@ -45,8 +45,8 @@ _METADATA = {
 _OF_THE_SERVER = "the API server keeps it"
 _STATUS = "it tells what was decided, and not what is wanted"
 _DEAD = (
-    "{} is of KEDA 1, which nothing runs any more: import what KEDA 2 has in place of it, of "
-    "keda.sh/v1alpha1"
+    "{} is of KEDA 1, which is no longer supported: import the KEDA 2 manifest that replaces "
+    "it, of keda.sh/v1alpha1"
 )
 _KEPT_IN_FILES = "its values are kept in files, and are not read"
 _NO_URL = (
@@ -63,7 +63,7 @@ _JOB = (
 
 
 class SeriesError(Exception):
-    """Prometheus could not be asked for series; the text has the reason. For `find_series`."""
+    """`find_series` could not ask Prometheus for series; the text has the reason."""
 
 
 class ImportState(Enum):
@@ -150,9 +150,7 @@ class Conversion:
         lost = (
             entry for manifest in self.written for entry in manifest.entries if entry.kind in SERVED
         )
-        return not self.has_rules and any(
-            manifest.outcome is KeyOutcome.REFUSED for manifest in lost
-        )
+        return not self.has_rules and any(entry.outcome is KeyOutcome.REFUSED for entry in lost)
 
     @property
     def written(self) -> list[ImportedManifest]:
@@ -189,7 +187,7 @@ def convert(
 
 
 def _unknown_server(shared: SharedSettings, lacking: Sequence[Manifest]) -> list[str]:
-    """Have a default server that is still to be written; return what to do for these sources."""
+    """Add a default server whose URL is unknown; return what to do for these sources."""
     names = [f"{manifest.kind} {manifest.name}" for manifest in lacking[:_MOST_NAMED]]
     more = [f"{len(lacking) - _MOST_NAMED} more"] if len(lacking) > _MOST_NAMED else []
     what = f"the Prometheus of {', '.join((*names, *more))}" if shared.servers else "a Prometheus"
@@ -305,7 +303,7 @@ class _Importer:
             try:
                 return find(find_series=None if self.not_asked else self._find_series)
             except SeriesError as error:
-                self.not_asked = f"{error}; which series a rule is for is taken from its names"
+                self.not_asked = f"{error}; the series of a rule are guessed from its names"
                 return find()
 
         return horizontal_pod_autoscaler(manifest.fields, self._shared, resolve_here)
@@ -320,7 +318,7 @@ class _Importer:
         elif manifest.namespace:
             manifest.fields.get("metadata", "namespace")
         elif self._options.namespace is None:
-            why = f"the manifest names no namespace: {NO_NAMESPACE}, unless -n names another"
+            why = f"the manifest lacks it, so it is {NO_NAMESPACE}; import with -n for another"
             draft.comments.append(Comment(("namespace",), why))
 
 

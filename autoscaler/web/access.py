@@ -35,11 +35,11 @@ _HOW = (
     "set web.auth or web.tls.clientAuthType to let others read it "
     '(docs/guides/operations.md, "Who may read the pages")'
 )
-_THIS_MACHINE = "this is answered to clients on this machine only"
-_ELSEWHERE = f"{_THIS_MACHINE}, as by kubectl port-forward; {_HOW}"
+_THIS_MACHINE = "only clients on this machine are answered"
+_ELSEWHERE = f"{_THIS_MACHINE}, such as kubectl port-forward; {_HOW}"
 _OTHER_NAME = (
-    "without a way to sign in this is answered at localhost or a loopback address such as "
-    f"127.0.0.1 only, and the request's Host is another one; {_HOW}"
+    "without sign-in, only requests to localhost or a loopback address such as 127.0.0.1 are "
+    f"answered, and the Host of this one is another name; {_HOW}"
 )
 _NO_CERTIFICATE = "a client certificate is needed (web.tls.clientAuthType)"
 _SIGN_IN = "credentials are needed (web.auth), and they are missing or wrong"

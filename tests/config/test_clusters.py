@@ -181,7 +181,7 @@ def test_an_unused_and_a_repeated_cluster_are_cautions(tmp_path: Path) -> None:
     messages = {problem.message for problem in cautions_on(config)}
     assert messages == {
         "no target is in it, so that nothing there is scaled",
-        "is the cluster that `eu` is, and only that is served",
+        "is the same cluster as `eu`, and only `eu` is served",
     }
 
 

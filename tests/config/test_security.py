@@ -248,11 +248,12 @@ OF_ALL = """
 scaleDownBreaker:
     => scaleDownBreaker: has no value, so that it is off; `scaleDownBreaker: {}` takes the defaults
 web: {listen: ':9443'}
-    => web.listen: others reach it, and only clients on this machine are answered: set web.auth
+    => web.listen: others reach it, but only clients on this machine are answered: set web.auth
 scaleDownBreaker: {share: 4%}
-    => scaleDownBreaker: 4% of minTargets, which is 20, is less than one target: of fewer than 25
-    targets of one server none could ever go down, since one trips it; set minTargets to 25 or more
-scaleDownBreaker: {minTargets: 3} => scaleDownBreaker: of fewer than 4 targets
+    => scaleDownBreaker: 4% of minTargets, which is 20, is less than one target: on a server with
+    fewer than 25 targets a single scale-down would trip it, so none could happen; set minTargets
+    to 25 or more
+scaleDownBreaker: {minTargets: 3} => scaleDownBreaker: on a server with fewer than 4 targets
 """
 OF_A_TARGET = """
 schedules: [{name: day, start: 0 8 * * *, end: 00 8 * * *, maxReplicas: 3}]
@@ -273,7 +274,7 @@ schedules: [{SUNDAY, minReplicas: 5}, {DAY, maxReplicas: 3}]
 schedules: [{DECEMBER, minReplicas: 5}, {SUNDAY, maxReplicas: 3}]
     => schedules[0].minReplicas: is more than the maxReplicas of `sunday`
 schedules: [{NIGHT, minReplicas: 0}]
-    => schedules[0].minReplicas: `idle` in its place makes 0 a normal
+    => schedules[0].minReplicas: with `idle` in its place, 0 is a normal
 paused: {replicas: 0} => paused.replicas: is 0, and the target's own minReplicas is not
 """
 SHORT = """
@@ -339,7 +340,7 @@ def test_cautions_are_bounded_and_of_every_file(tmp_path: Path) -> None:
 
 
 UNKNOWN = "sum(rate(a[2m*2+1m]))"
-MESSAGE = "how far this PromQL looks back is not understood: write its longest range as `window`"
+MESSAGE = "it is not known how far back this PromQL reads: write its longest range as `window`"
 
 
 def by_name(query: str) -> str:

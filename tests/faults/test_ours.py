@@ -25,7 +25,7 @@ NO_SCALE = "FailedGetScale: .*connection refused"
 NO_METRIC = "FailedGetExternalMetric: .*refused the connection"
 NOT_YET = "FailedGetScale: .*not there yet"
 CONTROLLED = "controlled by HorizontalPodAutoscaler "
-AT_WORK = "is at work"
+AT_WORK = "uses the state directory"
 TAKES_OVER = "takes over"
 """What the operator sees, as patterns."""
 

@@ -181,9 +181,9 @@ NOTED: list[tuple[Kind, Mapping[str, object], object, str]] = [
     (EXTERNAL, {"metricsQuery": "sum(x)"}, ORDERS, "does not use the selector"),
     (EXTERNAL, {"resources": {}}, None, "names no label for namespaces"),
     (EXTERNAL, {}, {"matchLabels": {"namespace": "other"}}, "what the selector says counts"),
-    (PODS, {"metricsQuery": "sum(x) by (pod)"}, None, "does not ask for the namespace"),
+    (PODS, {"metricsQuery": "sum(x) by (pod)"}, None, "does not select a namespace"),
     (PODS, {"seriesQuery": '{__name__=~"y.*"}', "name": {"as": "x"}}, None, "takes any series"),
-    (FRONT, {"metricsQuery": "sum(x) by (service)"}, None, "does not ask for the namespace"),
+    (FRONT, {"metricsQuery": "sum(x) by (service)"}, None, "does not select a namespace"),
 ]
 
 
@@ -209,7 +209,7 @@ REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
     (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "Gt"}]}, "operator Gt"),
     (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "In"}]}, "wrong number of values"),
     (PODS, {"name": {"as": "y"}}, None, "none of the 1 rules"),
-    (PODS, {"name": {"matches": "(x)", "as": "$1_y"}}, None, "a group that there is not"),
+    (PODS, {"name": {"matches": "(x)", "as": "$1_y"}}, None, "a group that does not exist"),
     (PODS, {"seriesQuery": '{__name__=~"^x_.*"}', "name": {"as": "x"}}, None, "ask Prometheus"),
     (PODS, {"seriesQuery": '{job="y"}', "name": {"as": "x"}}, None, "ask Prometheus"),
 ]
@@ -239,7 +239,7 @@ jobs | max(jobs{ | -
 {__name__=~"jobs",a="b"} | max(jobs{ | -
 {__name__=~"(jobs)",namespace!=""} | max(jobs{ | -
 {__name__=~"^jo.*"} | max(jobs{ | rules[1]
-{__name__=~"jobs|queue"} | max(jobs{ | which of these series
+{__name__=~"jobs|queue"} | max(jobs{ | which of these the ad
 {__name__!~"^other.*",a="b"} | max(jobs{ | rules[1]
 {namespace!=""} | max(jobs{ | rules[1]
 {__name__=~"^jobs$",c="d"} | max(jobs{ | rules[0]
@@ -350,7 +350,7 @@ def test_the_last_rule_with_existing_series_wins() -> None:
     seconds = rate.replace("hits_total", "hits_seconds_total")
     for found in (resolved(of, name="hits"), resolved(of, name="hits", series={})):
         assert found.query == f"{seconds}\nor {rate}\nor {gauge}"
-        assert "which of these series" in found.notes[0]
+        assert "which of these the ad" in found.notes[0]
 
 
 ASKED = [

@@ -35,7 +35,7 @@ OURS = {"prometheus", "cpu", "memory", "cron"}
 AUTHENTICATIONS = {"TriggerAuthentication", "ClusterTriggerAuthentication"}
 RIGHT = re.compile(
     r"placeholder|has no scheme|`deploymentName`|is required|API server refuses|KEDA requires"
-    r"|names no workload|is not in the input|no name of Kubernetes|nothing runs any more"
+    r"|names no workload|is not in the input|no name of Kubernetes|is no longer supported"
 )
 """Why a ScaledObject whose triggers are all read may not be imported whole."""
 WITHOUT_QUERY = ("has no metricsQuery", "names no label for a namespace")

@@ -254,7 +254,7 @@ def test_a_manifest_without_a_namespace_gets_the_default(tmp_path: Path) -> None
     text = autoscaler("minReplicas: 2").replace(", namespace: shop", "")
     ran = imported(tmp_path, text)
     assert (ran.target["namespace"], ran.code) == ("default", 0)
-    assert "# the manifest names no namespace: default, unless -n names another" in ran.text
+    assert "# the manifest lacks it, so it is default; import with -n for another" in ran.text
     named = imported(tmp_path, text, options=ImportOptions(namespace="bank"))
     assert named.target["namespace"] == "bank"
     assert "names no namespace" not in named.text

@@ -40,7 +40,7 @@ _V = TypeVar("_V")
 class ReplayData:
     """The known past: answers to queries, and actual pods.
 
-    Each call returns answers from the start. Unknown values are None.
+    Each call returns answers that begin again at the start of the period. Unknown values are None.
     """
 
     def answers(self, query: QueryKey) -> Answers:
@@ -145,9 +145,7 @@ class _TargetBuilder:
         if replicas is None:
             replicas = max(target.spec.min_replicas, 1)
             counted = "1 replica" if replicas == 1 else f"{replicas} replicas"
-            self.assumed.append(
-                f"it begins with {counted}: how many there were at the begin is not known"
-            )
+            self.assumed.append(f"it begins with {counted}: the count at the start is not known")
         if replicas > MOST_PODS:
             raise BuildError(
                 f"it begins with {replicas:,} replicas; {MOST_PODS:,} can be simulated"
@@ -158,7 +156,7 @@ class _TargetBuilder:
         if ready is None:
             ready = READY_SECONDS
             self.assumed.append(
-                f"a pod is ready {ready:g} s after it is created: nothing says how long"
+                f"a pod is ready {ready:g} s after it is created: the actual time is not known"
             )
         name, requests = target.spec.scale_target_ref.name, self._requests(stated)
         return SimulatedWorkload(name, self.begin, replicas, ready, requests)
@@ -194,8 +192,8 @@ class _TargetBuilder:
         per_pod = limit or target_per_pod(metric, workload)
         if per_pod is None:
             self.assumed.append(
-                f"for how many pods there is work is not known by {name}, so nothing is scored; "
-                "state its capacity, which is what one pod takes"
+                f"{name} does not tell how many pods its load needs, so nothing is scored; "
+                "state its capacity, the load that one pod handles"
             )
         if model is LoadModel.SHARED:
             labels, totals = labels_of(metric, query, target.namespace), data.totals(target, number)

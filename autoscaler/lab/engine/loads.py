@@ -125,7 +125,7 @@ class Average(NamedTuple):
 
 
 Totals: TypeAlias = Callable[[float], Total | Average | QueryFailure | None]
-"""Returns a total, or an average, as of an instant, which never decreases; None for a gap."""
+"""Returns a total, or an average, as of an instant; None for a gap. Instants never decrease."""
 
 
 def totals_of_answers(answers: Answers, replicas: Answers | None = None) -> Totals:
@@ -166,8 +166,8 @@ def pods_in(answer: Answer) -> int | None:
 class SharedLoad(MetricLoad):
     """A total that is divided by the number of ready pods.
 
-    A pod reads at most its ``capacity``. Where the recorded pods were at their capacity, the demand
-    is known only to be no less: it is ``censored``. An average is of the recorded ready pods, which
+    A pod reads at most its ``capacity``. Where the recorded pods were at their capacity, the
+    actual demand may be higher: it is ``censored``. An average is of the recorded ready pods, which
     become ready like the pods of the replay.
     """
 
@@ -178,7 +178,7 @@ class SharedLoad(MetricLoad):
     per_pod: float | None
     capacity: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """The samples of the only series of a metric that is not per pod."""
+    """The labels of the only series of a metric that is not per pod."""
     model: LoadModel = LoadModel.SHARED
     censored: bool = False
     """Whether the last total was censored."""

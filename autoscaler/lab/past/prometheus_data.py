@@ -61,7 +61,7 @@ _MOST_FAILURES = 3
 
 @dataclass
 class Scan:
-    """Statistics of a query's samples; numbers are indexes of its grid."""
+    """Statistics of a query's samples; instants are indexes of its grid."""
 
     samples: int = 0
     nans: int = 0
@@ -168,10 +168,10 @@ class ScannedQuery:
             )
             yield (
                 f"gives {before}{count} series at {rfc3339(grid.instant(at))}: exactly one"
-                " is needed, and where there are several there is a gap"
+                " is needed, and an instant with several is a gap"
             )
         if self._counts():
-            yield "only rises, as a counter does: a load is how fast it rises, rate(...[2m])"
+            yield "only rises, as a counter does: a load is its rate, such as rate(...[2m])"
 
     def _unread(self) -> Iterator[str]:
         step = self.fetched.key.grid.step / 1000
@@ -207,7 +207,7 @@ def sentences_of(found: Iterable[tuple[ScannedQuery, str]]) -> list[str]:
         more = f" ({len(others)} more queries do as well)" if others else ""
         told.append(f"{first} {finding}{more}")
     more_notes = len(names) - _MOST_SENTENCES
-    return [*told, *([f"and {more_notes} notes more"] if more_notes > 0 else [])]
+    return [*told, *([f"and {more_notes} more notes"] if more_notes > 0 else [])]
 
 
 _PREFIX = "autoscaler-ranges-"
@@ -287,8 +287,8 @@ class PrometheusData(ReplayData):
 
 
 _NOT_KNOWN = QueryFailure(
-    "of how many pods its value was an average is not known: kube-state-metrics has no"
-    " replicas of the workload"
+    "it is not known how many pods its average was over: kube-state-metrics has no replicas "
+    "of the workload"
 )
 
 
@@ -396,11 +396,11 @@ def _scanned(
     for key in wanted.queries:
         if key not in seen:
             own = fetched[key, ""]
-            yield ScannedQuery("what comes into a queue", key, own, scan_of(own))
+            yield ScannedQuery("the arrivals of a queue", key, own, scan_of(own))
 
 
 def _told_of_pods(wanted: NeedCollector) -> Iterator[str]:
-    """Return for each kind whose pods' names are unknown that they are."""
+    """Yield a note for each kind of workload whose way to name its pods is unknown."""
     first_of: dict[str, Target] = {}
     for target in wanted.pods.values():
         if not is_known_kind(target):

@@ -38,7 +38,7 @@ from autoscaler.lab.series_notation import count_of
 _FORM = "a file of policy tests is a mapping with `tests`, and `config` or `targets`"
 _OWN_KEYS = frozenset(fields_by_key(PolicyTests))
 _SERVER: Mapping[str, Value] = {"prometheus": {"url": "http://127.0.0.1:9090"}}
-"""Nobody asks it; a configuration names one."""
+"""No test asks it, but a configuration must name one."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PolicyTestFile:
     source: MappingFile
     config: Config
     content: bytes | None
-    """The line of the configuration, if it is in the same file."""
+    """The content of the file, if the configuration is in it, too."""
     tests: tuple[ReadyTest, ...]
 
     def line(self, location: Location) -> int:
@@ -260,7 +260,7 @@ def _duration(test: PolicyTest, interval: float) -> float:
 
 
 MOST_SYNCS = 20_000
-"""Of all targets of a test: three days of one target each 15 seconds."""
+"""The most syncs of all targets of a test: three days of one target, every 15 seconds."""
 MOST_REPLICAS = 100_000
 """Of each target; each is a pod in memory."""
 _MOST_LISTED = 10
@@ -286,7 +286,7 @@ def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) ->
     """Find contradictions in a test of some targets that lasts ``duration`` seconds."""
     syncs = sum(math.floor(duration / target.sync_period) + 1 for target in targets)
     if syncs > MOST_SYNCS:
-        message = f"takes {syncs:,} syncs, and may take {MOST_SYNCS:,}: let it be shorter"
+        message = f"takes {syncs:,} syncs; the most is {MOST_SYNCS:,}: make it shorter"
         yield _finding((), message)
     yield from _many_replicas(test, targets)
     for at, of in _with_targets(test):
@@ -315,7 +315,7 @@ def of_no_pod(test: ReadyTest, targets: Sequence[SimulatedTarget]) -> Iterator[F
             continue
         keys = dict.fromkeys(reader[0] for reader in series.readers)
         pods = [pod for key in keys for pod in by_key[key].workload.ready_names(begin)]
-        message = f"is of no pod of what is tested; at the begin these are: {_joined(pods)}"
+        message = f"names no pod of the tested targets; at the start they have: {_joined(pods)}"
         yield _finding(("series", series.name), message)
 
 
@@ -383,9 +383,9 @@ def _of_event(event: WorldEvent, duration: float) -> Iterator[Finding]:
         keys = _keys(at_once, WorldEvent)
         yield _finding(("for",), f"does not go with {keys}, which happens at once")
     if event.down and event.for_ is None:
-        yield _finding(("for",), "is missing: how long the daemon does not run")
+        yield _finding(("for",), "is missing: write how long the daemon does not run")
     if event.query is not None and not (event.query_fails or event.partial):
-        yield _finding(("query",), "goes with queryFails or partial")
+        yield _finding(("query",), "needs queryFails or partial next to it")
     if event.at > duration:
         yield _after_the_end(("at",), duration)
 

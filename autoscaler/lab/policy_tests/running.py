@@ -21,7 +21,7 @@ from autoscaler.lab.policy_tests.settings import PolicyTest, Reader, ReadyTest, 
 from autoscaler.lab.series_notation import samples_of
 
 _DIGITS = 6
-"""The tolerance of times, for the rounding of Unix seconds."""
+"""The decimals to which times are rounded, since Unix seconds are inexact."""
 MOST_SAMPLES_OF_PODS = 1_000_000
 """The most samples that all syncs of a test read: they are kept for failures, in 200 MB."""
 
@@ -266,7 +266,7 @@ def _fault(event: WorldEvent, test: ReadyTest) -> Fault:
 
 _FIRST_REPLICAS = 1
 _A_MOMENT = 0.001
-"""The last sync is exactly at the end."""
+"""Added to the end in seconds, so that a sync that is due exactly then takes place."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ _IN, _OUT = f"{_PAUSED}-scale-in", f"{_PAUSED}-scale-out"
 _FORCED = "autoscaling.keda.sh/force-activation"
 _IGNORED = {
     "scaledobject.keda.sh/transfer-hpa-ownership": (
-        "there is no HPA here to take over: one that exists is deleted by you"
+        "nothing here takes over an HPA: delete an existing one yourself"
     ),
     "scaledobject.keda.sh/hpa-excluded-labels": "there is no HPA here that has labels",
     "validations.keda.sh/hpa-ownership": (
@@ -80,12 +80,12 @@ _BEHAVIORS = ("static", "currentReplicas", "currentReplicasIfHigher", "currentRe
 _NIL = "scalingModifiers"
 """The behavior, since KEDA 2.20, by which a trigger that fails is nil in a formula."""
 _NO_FALLBACK = (
-    "a trigger that fails is nil in KEDA's formula, and -1 without one; here a missing value is "
-    "what `??` replaces, nothing else does, and what has no value lowers nothing"
+    "a trigger that fails is nil in KEDA's formula, and -1 without a formula; here only "
+    "`??` replaces a missing value, and without a value nothing is scaled down"
 )
 _RESTORED = (
     "set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it: else "
-    "KEDA sets the replicas of the time before KEDA then, under load too"
+    "KEDA restores the replicas from before KEDA, even under load"
 )
 _KEPT = (KeyOutcome.CARRIED, KeyOutcome.DIFFERENT)
 _NO_METRICS = "without `metrics` a target scales on cpu at 80 percent: write the metrics"
@@ -227,7 +227,7 @@ class _ScaledObject:
             )
             self._spec.different("pollingInterval", why=why)
         else:
-            why = f"KEDA's HPA syncs every {_PERIOD} s, whatever it is, and nothing goes to sleep"
+            why = f"KEDA's HPA syncs every {_PERIOD} s regardless, and the target never goes idle"
             self._spec.ignored("pollingInterval", why=why)
 
     def _bounds(self, triggers: Triggers, shared: SharedSettings) -> None:

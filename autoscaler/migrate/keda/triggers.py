@@ -51,17 +51,17 @@ _FAILOVER = (
 )
 _OF_FORMULA = "the formula replaces all triggers"
 _NAMELESS = "a formula needs the name of each trigger, without which KEDA fails"
-_CRON_IN_FORMULA = "a formula takes it for a number, which no query has: use `schedules`"
+_CRON_IN_FORMULA = "in a formula it is a number, which no query gives here: use `schedules`"
 _NULLS = (
-    "KEDA takes an empty answer, NaN and infinity for 0 (ignoreNullValues): leave out `empty` and "
-    "`nan` where they may be an outage, so that they scale nothing down"
+    "KEDA takes an empty answer, NaN and infinity for 0 (ignoreNullValues): remove `empty` "
+    "and `nan` if these may mean an outage, so that they scale nothing down"
 )
 _RATIO = A_RATIO_IS_DIVIDED.format("KEDA")
 _SMALLEST = 0.001
 """The least step of a threshold, in KEDA and here: a thousandth."""
 _NULLS_IN_SHORT = "KEDA treats an empty answer as 0; `empty: zero` does the same here"
 _NAN_IN_SHORT = (
-    "`nan: zero` does so with NaN; with infinity, which KEDA treats as 0, nothing scales down here"
+    "`nan: zero` does so for NaN; KEDA treats infinity as 0, too, but here it stops scaling down"
 )
 _SEVERAL = "KEDA fails when the query returns several elements; here they are added up"
 _REQUIRED = "is required: KEDA fails without it"
@@ -70,8 +70,8 @@ _TOO_SMALL = (
     "replica is to bear"
 )
 _NOT_EXTERNAL = "KEDA refuses it for a prometheus trigger: write AverageValue or Value"
-_BOTH = "KEDA refuses a type both here and in the trigger: leave out one"
-_OLD = "KEDA refuses it since 2.18, where it is `metricType` of the trigger"
+_BOTH = "KEDA refuses `type` together with the trigger's `metricType`: leave out one"
+_OLD = "KEDA refuses it since 2.18, and reads `metricType` next to the trigger's `type` instead"
 _NEITHER = "KEDA refuses it without a metricType; a number is read as a percentage, Utilization"
 _NO_PERCENTAGE = "must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it"
 _NO_QUANTITY = "must be a quantity above 0, such as 500m or 1Gi: KEDA or Kubernetes refuse it"

@@ -72,7 +72,7 @@ DECISIONS = """
 "30" -> "inf" | metadata.threshold | is not a number
 "30" -> "1_0" | metadata.threshold | is not a number
 triggers: [{type: cpu, metricType: Utilization, metadata: {type: Utilization, value: "60"}}]
-    | metadata.type | both here and in the trigger
+    | metadata.type | together with the trigger's `metricType`
 "30" -> "${BEARS}" | metadata.threshold | ${BEARS} PLACEHOLDER
 , threshold: "30" ->  | metadata.threshold | is required: KEDA fails without it
 http:// ->  | metadata.serverAddress | has no scheme
@@ -136,7 +136,7 @@ triggers: [{type: cpu, metadata: {type: Utilization, value: "60"}}] | metadata.t
 trigger: useCachedMetrics: true | spec.triggers[0].useCachedMetrics
     | KEDA reads it once in each pollingInterval; here it is read at each sync
 fallback: {failureThreshold: 3, replicas: 1, behavior: scalingModifiers} | spec.fallback.behavior
-    | a trigger that fails is nil in KEDA's formula, and -1 without one
+    | a trigger that fails is nil in KEDA's formula, and -1 without a formula
 advanced: {restoreToOriginalReplicaCount: true} | spec.advanced.restoreToOriginalReplicaCount
     | set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it
 triggers: [{type: cpu, metadata: {value: "60"}}] | metadata.value
@@ -168,7 +168,7 @@ def test_keys_without_effect_are_ignored_with_the_reason() -> None:
     assert {place: why for place, why in ignored.items() if place.startswith("spec")} == {
         "spec.cooldownPeriod": no_use,
         "spec.pollingInterval": (
-            "KEDA's HPA syncs every 15 s, whatever it is, and nothing goes to sleep"
+            "KEDA's HPA syncs every 15 s regardless, and the target never goes idle"
         ),
         f"{METADATA}metricName": (
             "KEDA names its metrics itself since 2.12; it is only the query's name here"
