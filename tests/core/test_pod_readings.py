@@ -141,7 +141,7 @@ def test_a_reading_without_a_series_of_a_pod_is_empty() -> None:
 
 def test_a_resource_sums_the_containers() -> None:
     result = samples(
-        CPU, of_pod(0.2504, container="app", age=3.0), of_pod(0.1004, container="log", age=9.0)
+        CPU, of_pod(0.2504, container="app", age=9.0), of_pod(0.1004, container="log", age=3.0)
     )
     assert result.samples == {"p0": Sample(350, BASE - 9.0, 120.0)}
 

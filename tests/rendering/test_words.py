@@ -9,7 +9,7 @@ import pytest
 from autoscaler.core.breaker import held_back
 from autoscaler.core.classification import State
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Stabilization
+from autoscaler.core.decision import Refill, Stabilization
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import (
@@ -40,7 +40,7 @@ from autoscaler.core.writes import AcceptedWrite, SkippedWrite, SkippedWriteReas
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.reasons import hold, verdict
-from autoscaler.rendering.record import QuerySource, whole
+from autoscaler.rendering.record import QuerySource, decision_metric, whole
 from tests.core.builders import (
     BASE,
     FALSE,
@@ -384,3 +384,13 @@ def test_a_found_count_names_the_sync_that_found_it() -> None:
             "scale-down window keeps 8 until 00:05:00Z "
             f"(8 replicas at the first {found}, 00:00:00Z)"
         )
+
+
+def test_the_whole_of_a_decision_has_the_policy_of_a_limit_and_the_time_of_a_refill() -> None:
+    result = synced(spec(QUEUE, behavior=SLOW), 1, values(90.0))
+    (policy,) = SLOW.scale_up.policies
+    stage = whole(result).stages[-1]
+    assert (stage.name, stage.policy) == ("limit", policy)
+    refill = Refill(BASE - 15, BASE + 155)
+    metric = decision_metric(replace(result.decision.metrics[0], refill=refill))
+    assert (metric.returned, metric.nothing_down_before) == (refill.returned, refill.until)

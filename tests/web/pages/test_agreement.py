@@ -31,12 +31,13 @@ def test_a_row_has_its_shares_counts_bar_and_verdict(lists: Views) -> None:
     assert widths == [("equal", "0.0", "50.0"), ("different", "50.0", "50.0")]
 
 
+@pytest.mark.parametrize(("days", "longer", "shorter"), [(2, "7d", "24h"), (8, "14d", "7d")])
 def test_a_shorter_time_leaves_out_older_comparisons(
-    lists: Views, monkeypatch: pytest.MonkeyPatch
+    lists: Views, monkeypatch: pytest.MonkeyPatch, days: int, longer: str, shorter: str
 ) -> None:
-    monkeypatch.setattr(clock, "wall", lambda: BASE + 48 * HOUR)
-    assert "50 %" in ask(lists, "/agreement?q=bad").text
-    assert "50 %" not in ask(lists, "/agreement?q=bad&last=24h").text
+    monkeypatch.setattr(clock, "wall", lambda: BASE + days * 24 * HOUR)
+    assert "50 %" in ask(lists, f"/agreement?q=bad&last={longer}").text
+    assert "50 %" not in ask(lists, f"/agreement?q=bad&last={shorter}").text
 
 
 def test_a_file_that_cannot_be_read_costs_the_comparison_only(lists: Views, tmp_path: Path) -> None:
