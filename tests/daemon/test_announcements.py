@@ -166,3 +166,10 @@ def test_only_a_cluster_without_a_connection_is_unwell_if_no_target_asks_it(
         name: announced.component(part_of(Component.KUBERNETES, name)) for name in ("us", "away")
     }
     assert components == {"us": (True, NOT_ASKED), "away": (False, "no context")}
+
+
+def test_a_standby_is_ready_until_it_takes_over(announced: Announced) -> None:
+    announced.announcements.stands_by(Path("/state"), "a daemon")
+    assert announced.health.ready
+    announced.announcements.takes_turn()
+    assert not announced.health.ready

@@ -72,7 +72,7 @@ def test_an_expression_on_several_lines_becomes_one() -> None:
 
 
 def test_divisions_and_quantiles_can_be_nan_where_nothing_happens() -> None:
-    for promql in ("a / b", 'x{quantile="0.9"}', "histogram_quantile(1, x)"):
+    for promql in ("a / b", "a % b", 'x{quantile="0.9"}', "histogram_quantile(1, x)"):
         assert promql_answers.may_be_nan(parse(promql))
     assert not promql_answers.may_be_nan(parse("sum(a)"))
 

@@ -79,3 +79,17 @@ def test_without_readable_namespaces_no_rules_are_found() -> None:
     assert list(cluster.adapter_rules()) == []
     assert cluster.failures == []
     assert "no namespace" in cluster.searched
+
+
+def test_an_hpa_that_keda_created_is_left_out() -> None:
+    class Hpas:
+        server = "server"
+
+        def get(self, path: str, _deadline: float, _query: Mapping[str, str] | None = None) -> Any:
+            if not path.endswith("/horizontalpodautoscalers"):
+                return ABSENT
+            owned = {"name": "keda-hpa-a", "ownerReferences": [{"kind": "ScaledObject"}]}
+            return {"metadata": {}, "items": [{"metadata": owned}, {"metadata": {"name": "b"}}]}
+
+    found = ClusterManifests(cast("Api", Hpas())).autoscalers()
+    assert [manifest["metadata"]["name"] for manifest in found] == ["b"]
