@@ -45,7 +45,6 @@ def test_an_output_replaces_a_regular_file_and_keeps_its_mode(tmp_path: Path) ->
 
 
 def test_a_device_is_written_to_and_stays_a_device() -> None:
-    """As `-o /dev/null`."""
     before = os.lstat("/dev/null")
     write_output(Path("/dev/null"), b"x")
     assert os.lstat("/dev/null").st_ino == before.st_ino
@@ -53,7 +52,6 @@ def test_a_device_is_written_to_and_stays_a_device() -> None:
 
 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
-    """As of a process substitution, and of /dev/stdout."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -112,7 +110,6 @@ def test_no_name_leads_out_of_the_folder(
 
 
 def test_a_file_below_a_folder_is_private_and_not_written_over(tmp_path: Path) -> None:
-    """Unless it is the same, or that is wanted; a link in its place is never followed."""
     folder = tmp_path / "new"
     file = write_below(folder, ["a", "b"], b"one")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -131,14 +128,12 @@ def test_a_file_below_a_folder_is_private_and_not_written_over(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["~no-such-user/x", "~", "~\0/x", "a~b", "/x"])
 def test_a_home_that_is_not_known_is_no_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in KUBECONFIG=~nobody/x, and for a user without an entry in passwd."""
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
     assert with_home(name) == Path(name)
 
 
 def test_without_a_home_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rather than one in the current folder."""
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000)

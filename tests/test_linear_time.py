@@ -125,7 +125,6 @@ def patterns() -> list[Use]:
 
 @pytest.mark.parametrize("use", patterns(), ids=lambda use: use.where)
 def test_a_regular_expression_takes_time_in_proportion_to_the_text(use: Use) -> None:
-    """From a text to one of four times its length the time grows by about four."""
     of_bytes = isinstance(use.pattern.pattern, bytes)
     for method in sorted(use.methods):
         applied = getattr(use.pattern, method)
@@ -238,7 +237,6 @@ PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
 def test_a_parser_takes_time_in_proportion_to_the_text(
     parser: tuple[str, Callable[[str], object], tuple[str, ...]],
 ) -> None:
-    """Also where no single pattern is slow, but their use one after the other."""
     _, parse, parts = parser
 
     def made(length: int) -> Iterator[str]:

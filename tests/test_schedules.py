@@ -238,7 +238,6 @@ def test_forgotten_expressions_are_read_again() -> None:
 
 @pytest.mark.usefixtures("_two_expressions")
 def test_a_window_takes_a_kilobyte() -> None:
-    """So that the 65,536 which are remembered fit into a small machine."""
     many = [window(f"{minute} 7 * * *", f"{minute} 17 * * 1-5") for minute in range(41)]
     now = unix_time("2026-11-23T12:00")
     open_windows(many[:1], now)
@@ -272,7 +271,6 @@ NOT_ALTERNATING = [
 
 
 def test_alternating_starts_and_ends_are_recognized() -> None:
-    """Over whole weeks and years; two at the same instant do not, nor do too many to compare."""
     for times in ALTERNATING:
         assert schedules.alternate(*times), times
     for times in NOT_ALTERNATING:

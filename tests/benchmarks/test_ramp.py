@@ -43,7 +43,6 @@ def test_a_ramp_fails_on_slow_steps_of_ours_alone() -> None:
 
 
 def test_the_policies_of_a_ramp_are_the_defaults_at_the_default_period() -> None:
-    """At 15 s the policies equal the defaults of an HPA for scaling up."""
     assert ramp.behavior(15)["scaleUp"]["policies"] == [
         {"type": "Pods", "value": 4, "periodSeconds": 15},
         {"type": "Percent", "value": 100, "periodSeconds": 15},

@@ -232,7 +232,6 @@ MIXED = [
 def test_a_query_of_the_series_of_several_clusters_is_a_caution(
     tmp_path: Path, clusters: str, keys: str, path: str
 ) -> None:
-    """At one Prometheus, where neither `seriesLabels` nor the query tell them apart."""
     config = loaded(tmp_path, document(keys, clusters))
     found = [
         problem

@@ -107,7 +107,6 @@ def test_null_turns_off_listening_and_the_record(tmp_path: Path) -> None:
 
 
 def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:
-    """In a pod the Lease's namespace is the pod's unless set; outside it must be set."""
     (tmp_path / "namespace").write_text("autoscaling\n")
     path = tmp_path / "autoscaler.yaml"
     path.write_text(election("enabled: true"))

@@ -417,10 +417,6 @@ def ours(world: World, case: Case, resolved: ResolvedQuery, folder: Path) -> dic
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_rule_gives_the_numbers_of_the_adapter(world: World, case: Case, tmp_path: Path) -> None:
-    """For each pod, for the object, and in sum, but for what the adapter cuts off below a milli.
-
-    So it is whether the series is taken from the rule or found in Prometheus.
-    """
     described = case.described
     if described is not None and described.kind == "Namespace":
         described = described._replace(name=world.namespace)

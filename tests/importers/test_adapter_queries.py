@@ -253,7 +253,6 @@ queue | max(queue{ | rules[0]
 
 @pytest.mark.parametrize(("query", "promql", "other"), rows(LATER))
 def test_the_last_rule_that_finds_series_wins(query: str, promql: str, other: str) -> None:
-    """As in the adapter; a note says if the series in Prometheus decide."""
     of = rules(NAMED, {**MAX, "seriesQuery": query})
     for kind in (PODS, FRONT, EXTERNAL) if other == "-" else (PODS,):
         found = resolved(of, kind)

@@ -38,7 +38,6 @@ def test_a_key_that_nothing_reads_is_refused() -> None:
 
 
 def test_a_secret_is_never_shown() -> None:
-    """Whether the key is marked as a secret before or after its outcome."""
     fields = Fields(DOCUMENT)
     fields.get("spec", "s")
     fields.within("spec").secret("s")

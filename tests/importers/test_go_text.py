@@ -206,7 +206,6 @@ def test_a_template_with_more_than_fields_is_refused(source: str) -> None:
 
 
 def test_a_template_is_bounded() -> None:
-    """In its text, in what it becomes, and in the memory that both take."""
     tracemalloc.start()
     for source, data in (
         ("x" * (LONGEST_TEMPLATE + 1), DATA),

@@ -39,7 +39,6 @@ def item(manifest: str) -> str:
 
 
 def test_manifests_without_a_separator_are_duplicate_keys(tmp_path: Path) -> None:
-    """Of each key the first one was read, so that all others would be lost without a word."""
     first, second, *_, last = refused(tmp_path, V2 + SCALED_OBJECT)
     assert first.line == V2.count("\n") + 1
     assert second.line == first.line + 1
@@ -76,10 +75,6 @@ MANIFESTS = [
 def test_a_manifest_is_recognized_wherever_it_stands(
     tmp_path: Path, text: str, expected: list[tuple[int, str, str]]
 ) -> None:
-    """As the file, in a List, among or as the targets, behind a configuration, or as a bare spec.
-
-    One problem for each kind says what it is and what converts it.
-    """
     problems = [
         problem
         for problem in refused(tmp_path, text)

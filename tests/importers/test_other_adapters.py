@@ -52,7 +52,6 @@ OLD = "metric-config.external.prometheus-query.prometheus/jobs"
 def test_the_query_of_an_annotation_is_taken(
     tmp_path: Path, metric: object, annotations: dict[str, str]
 ) -> None:
-    """By an External metric without a selector: the query gives one value, of no object."""
     ran = imported(tmp_path, hpa(metric, annotations))
     assert ran.code == 0
     query, *_ = annotations.values()

@@ -85,7 +85,6 @@ def test_series_come_and_go_with_parts() -> None:
 
 
 def test_parts_are_read_as_they_are_needed() -> None:
-    """Of a month there are never more than this part and the next one."""
     read = []
 
     def parts() -> Iterator[AnswerChunk]:

@@ -95,10 +95,6 @@ def test_the_world_decides_as_the_syncer(seed: int) -> None:
 
 @pytest.mark.parametrize("begin", [0.0, 1500.0])
 def test_a_replay_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: float) -> None:
-    """Of 20 targets of all metric types, from the first sync on and from the middle.
-
-    So the measures of both are the same, and as they were: by the load that there was.
-    """
     targets = fleet(BASE, int(HOUR / PERIOD), 3)
     live = lived(tmp_path, targets, HOUR)
     warm_up, start = begin and 900.0, BASE + begin

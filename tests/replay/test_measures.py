@@ -26,7 +26,6 @@ def score(*intervals: Interval) -> Measures:
 
 
 def test_missing_and_surplus_pods_are_weighed_by_time_and_demand() -> None:
-    """Of 100 s: 20 s of 2 missing of 4, 30 s of 3 too many for 6, and 50 s with just enough."""
     found = score((20.0, 4, 2), (30.0, 6, 9), (50.0, 5, 5))
     assert found.theta_under == pytest.approx(20 * (2 / 4) / 100)
     assert found.theta_over == pytest.approx(30 * (3 / 6) / 100)

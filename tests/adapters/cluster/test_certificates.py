@@ -110,7 +110,6 @@ def test_a_client_certificate_is_read_again_when_it_is_rejected(
 def test_an_authority_is_read_again_when_the_server_is_not_trusted(
     trusting: Trusting, tmp_path: Path, *, verified: bool
 ) -> None:
-    """To leave the check out takes a restart, which warns of it."""
     plane, kubeconfig = trusting.plane, tmp_path / "kubeconfig"
     user = {"token": plane.admin_token}
     other = data(self_signed(tmp_path, "other").certificate)

@@ -179,7 +179,6 @@ def test_a_foreign_kubeconfig_runs_no_programs_and_reads_no_files_elsewhere(
 
 @pytest.mark.parametrize("token", ["token", "./below/token", "..data/token"])
 def test_a_foreign_kubeconfig_may_name_files_of_its_folder(tmp_path: Path, token: str) -> None:
-    """Also as a Secret is mounted, where each file is a link into a folder of a link."""
     for folder in ("below", "..2026"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "token").write_text("s")

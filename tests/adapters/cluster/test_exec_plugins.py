@@ -334,7 +334,6 @@ WRAPPER = [sys.executable, "-I", exec_plugin.__file__]
     ],
 )
 def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, reason: str | None) -> None:
-    """Whatever still has the plugin's output open: only then does the client stop waiting."""
     began = clock.monotonic()
     plugin = ("/bin/sh", "-c", script) if script else ("/nonexistent",)
     ran = subprocess.run(
@@ -361,7 +360,6 @@ def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, reason: 
 def test_a_wrapper_that_receives_a_signal_ends_its_plugin(
     tmp_path: Path, received: signal.Signals
 ) -> None:
-    """Else the client would wait for a plugin that nothing limits any more."""
     pid = tmp_path / "pid"
     script = f"echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300"
     command = [*WRAPPER, "300", "", "/bin/sh", "-c", script]

@@ -254,7 +254,6 @@ def test_a_write_that_was_not_carried_out_goes_out_again_unless_the_count_is_ano
 def test_a_zero_that_may_not_be_applied_is_written_all_the_same(
     script: Script, status: int
 ) -> None:
-    """With an older role, or another server: one note says that the zero has no owner."""
     server, api = script(*[Answer(status, {"message": "no patch"}), scale(0, "8")] * 2)
     notes: list[str] = []
     scales = Scales(api, observer=Noting(notes))

@@ -107,7 +107,6 @@ def test_a_restart_continues_the_record_after_a_lapse(tmp_path: Path) -> None:
 
 
 def test_a_state_is_dated_over_restarts_and_changes_within_it(tmp_path: Path) -> None:
-    """From its first change after another state; removed targets have no state."""
     record, api = DirectoryRecord(tmp_path), "shop/Deployment/api"
     states = [("ok", 0), ("failing", 15), ("ok", 30), ("ok", 45)]
     for seconds, chosen in ((0, states[:3]), (100, states[3:])):

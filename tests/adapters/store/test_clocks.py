@@ -204,10 +204,6 @@ def test_a_target_without_decisions_for_3_periods_is_unobserved(
 def test_last_decisions_are_dated_by_the_steady_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a reading that is missing at the first sync has no longer gap than it really has.
-
-    A target without decisions has no instant.
-    """
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         store.intend("shop/Deployment/new", nth(2)).result(LONG)
@@ -243,7 +239,6 @@ def test_decisions_are_stored_by_the_clock_that_was_set_during_their_sync(
 def test_a_second_restart_before_its_first_sync_frees_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a boot the absence is unknown, and still is at the next restart."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         keep_both(store, time, 0.0)

@@ -112,7 +112,6 @@ def keep_record(directory: Path) -> None:
 def test_store_and_record_continue_after_a_full_disk(
     tmp_path: Path, of: str, *, real: bool
 ) -> None:
-    """After a while there is room again; the store has kept all, the record dropped rows."""
     own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, str(tmp_path)]
     if real and subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here, not even in a namespace of one's own")

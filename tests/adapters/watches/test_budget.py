@@ -143,7 +143,6 @@ def test_a_lease_that_was_not_asked_for_is_not_kept() -> None:
 
 
 def test_a_pod_with_names_that_no_server_accepts_is_malformed() -> None:
-    """So a pod takes bounded memory; its list counts as incomplete."""
     cache = pods()
     cache.begin()
     huge = pod("a")

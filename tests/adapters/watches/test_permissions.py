@@ -77,7 +77,6 @@ def test_a_role_in_each_namespace_is_enough(
 def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
-    """Without the CRD it is not known where a custom resource keeps its counts."""
     grant(lone_cluster, shops[0], "autoscalers", AUTOSCALERS)
     await_granted(limited, f"/apis/autoscaling/v2/namespaces/{shops[0]}/horizontalpodautoscalers")
     notes: list[str] = []

@@ -123,7 +123,6 @@ def test_a_server_that_is_gone_in_between_may_be_a_new_one(watch: Watch) -> None
 
 
 def test_scales_that_may_not_be_watched_are_read_at_once(watch: Watch) -> None:
-    """Of all that is refused at the start only other autoscalers are waited for."""
     _, watched, notes = watch(failure(403, "Forbidden", "deployments is forbidden"), pace=LASTING)
     assert watched.cached_scale("shop", WEB) is None
     (note,) = notes
@@ -275,7 +274,6 @@ def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(watch:
 
 
 def test_when_all_lists_are_refused_the_last_list_applies(watch: Watch) -> None:
-    """Without the right to list them the last known ones apply: not to write is safe."""
     server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[BY_HAND])
     eventually(lambda: server.autoscalers.count("watch"), bool)
     answer_hpas(server, FORBIDDEN)

@@ -126,7 +126,6 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
 def test_after_a_suspension_no_scale_counts_before_the_next_list(
     watch: Watch, stopped: StoppedClock
 ) -> None:
-    """Neither do earlier events of the watch; the log has the reason."""
     again = listed("8", deployment("8", 8), more="next")
     server, watched, notes = watch(
         listed("7", deployment("7", 8)), again, listed("9", deployment("9", 10))
@@ -223,7 +222,6 @@ def test_a_restart_of_the_api_server_loses_nothing(
 def test_a_short_restart_is_not_noticed_by_readers(
     lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
 ) -> None:
-    """Within the time of trust the scale stays cached, and a change arrives."""
     with watching(lone_api, [target(shop, "web")], pace=replace(QUICK, trusted=60.0)) as watched:
         lone_plane.restart_apiserver(grace=0)
         assert scale_of(watched, shop, "web").spec_replicas == 3
