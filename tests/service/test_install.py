@@ -5,9 +5,12 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from tests.worlds.notify_socket import NotifySocket
 from tests.worlds.prometheus.exporter import Exporter
@@ -100,6 +103,56 @@ def test_a_documented_installation_runs(
                 assert daemon.wait(30) == 0
             finally:
                 daemon.kill()
+
+
+def built(kind: str, folder: Path) -> Path:
+    """Return the sdist or the wheel, built offline from the checkout."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder], check=True
+    )
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_the_sdist_has_what_an_operator_reads_and_installs(tmp_path: Path) -> None:
+    with tarfile.open(built("sdist", tmp_path)) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    locks = {path.name for path in ROOT.glob("*.lock")}
+    assert names >= {"README.md", "CHANGELOG.md", "LICENSE", "config/queue.yaml", *locks}
+    assert {"docs/index.md", "systemd/autoscaler.service", "autoscaler/app.py"} <= names
+    assert not any(name.startswith(("tests", "benchmarks")) for name in names)
+
+
+@pytest.mark.parametrize("kind", ["sdist", "wheel"])
+def test_a_built_package_has_the_command_and_its_data(kind: str, tmp_path: Path) -> None:
+    """The name on PyPI is promql-autoscaler, since `autoscaler` is another project's."""
+    package, venv = built(kind, tmp_path / "dist"), tmp_path / "opt" / "autoscaler"
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    _borrow_libraries(tmp_path)
+    pip = [
+        f"{venv}/bin/pip",
+        "install",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        str(package),
+    ]
+    installed = subprocess.run(pip, check=True, capture_output=True, text=True)
+    assert "promql-autoscaler-" in installed.stdout.replace(
+        "promql_autoscaler", "promql-autoscaler"
+    )
+    (pages,) = venv.glob("lib/python*/site-packages/autoscaler/web/pages")
+    assert (pages / "templates" / "fleet.html").is_file()
+    assert (pages / "static" / "charts.js").is_file()
+    for arguments in (["--version"], ["demo", "--help"], ["validate", ROOT / "config/queue.yaml"]):
+        ran = subprocess.run(
+            [venv / "bin/autoscaler", *arguments],
+            check=False,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == 0, ran.stderr
 
 
 def test_the_demo_installs_the_command_that_it_prints(tmp_path: Path) -> None:
