@@ -145,7 +145,7 @@ class Leadership(WriteGate):
         return now + (self._election.leads_until - self._steady())
 
     def start(self) -> None:
-        """Start to take part."""
+        """Start taking part in the election."""
         self._thread.start()
 
     def hear(self, lease: Lease | None) -> None:

@@ -345,7 +345,7 @@ def _nothing(rules: AdapterRules, asked: _AdapterMetric) -> UnresolvedQuery:
         if group := unknown_group(rule.name_as, rule.matches):
             sentence += (
                 f"; `name.as` of {rule.where} has {group}, which Go reads as a group that "
-                f"does not exist: write the number in braces, as ${1}"
+                "does not exist: write the number in braces, as ${1}"
             )
             break
     if any(True for rule in others for _ in _of_rule(rule, asked.name, ()) if not rule.of_chart):

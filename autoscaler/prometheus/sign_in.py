@@ -78,6 +78,6 @@ class SignIn:
             self._token.refused()
 
     def close(self) -> None:
-        """Stop to fetch tokens."""
+        """Stop fetching tokens."""
         if self._token is not None:
             self._token.close()

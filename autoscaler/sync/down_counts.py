@@ -120,7 +120,7 @@ class ServerCount:
         return target in self.targets
 
     def begin(self, number: int) -> None:
-        """Start to count for a sync that begins."""
+        """Start counting for a sync that begins."""
         self.syncs[number] = SyncCount(len(self.targets))
 
     def expect(self, number: int, target: str) -> None:
@@ -153,7 +153,7 @@ class ServerCount:
         return True
 
     def end(self, number: int) -> None:
-        """Stop to count for a sync that has ended."""
+        """Stop counting for a sync that has ended."""
         if self.give_up(number):
             del self.syncs[number]
 

@@ -304,7 +304,7 @@ class _Connection(H11Protocol):
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio.Protocol has it
         """Return whether to stay open: a client may end its side and wait for the answer.
 
-        TLS has no half-open connections.
+        TLS has no half-closed connections.
         """
         return self.asked and self._tls is None
 

@@ -209,7 +209,12 @@ REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
     (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "Gt"}]}, "operator Gt"),
     (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "In"}]}, "wrong number of values"),
     (PODS, {"name": {"as": "y"}}, None, "none of the 1 rules"),
-    (PODS, {"name": {"matches": "(x)", "as": "$1_y"}}, None, "a group that does not exist"),
+    (
+        PODS,
+        {"name": {"matches": "(x)", "as": "$1_y"}},
+        None,
+        "a group that does not exist: write the number in braces, as ${1}",
+    ),
     (PODS, {"seriesQuery": '{__name__=~"^x_.*"}', "name": {"as": "x"}}, None, "ask Prometheus"),
     (PODS, {"seriesQuery": '{job="y"}', "name": {"as": "x"}}, None, "ask Prometheus"),
 ]

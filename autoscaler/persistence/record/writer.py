@@ -104,7 +104,7 @@ class RecordWriter:
         )
 
     def start(self) -> None:
-        """Start to write."""
+        """Start writing."""
         self._worker.start()
 
     def put(self, row: SyncRow) -> None:
