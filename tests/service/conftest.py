@@ -1,19 +1,32 @@
-"""Manifests that tests apply to the control plane."""
+"""Programs that check manifests, and manifests that tests apply to the control plane."""
 
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
-from tests.service import kustomize
+from tests.service import kustomize, programs
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.controlplane.fixtures import if_available
+from tests.worlds.gomodule import ControlPlaneUnavailable
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the programs before the first test: a build outlasts the timeout of one test."""
+    wanted = any("built_programs" in getattr(item, "fixturenames", ()) for item in session.items)
+    if wanted and not session.config.getoption("collectonly"):
+        # The fixture meets the same obstacle and reports it.
+        with suppress(ControlPlaneUnavailable):
+            programs.build_all(partial(print, file=sys.stderr, flush=True))
 
 
 @pytest.fixture(scope="session")
-def kustomize_program() -> None:
-    """Build kustomize once."""
+def built_programs() -> None:
+    """Skip the test where a program cannot be built; in CI fail it."""
     with if_available():
-        kustomize.locate()
+        programs.build_all(print)
 
 
 @pytest.fixture(scope="module")

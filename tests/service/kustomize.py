@@ -2,35 +2,25 @@
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import yaml
 
+from tests.service import programs
 from tests.worlds.controlplane.api import Api, Json
-from tests.worlds.gomodule import GoModule
 from tests.worlds.service_account import MANIFESTS
 
-KUSTOMIZE = "kustomize"
-_PACKAGE = "sigs.k8s.io/kustomize/kustomize/v5"
-_MODULE = GoModule(
-    folder=Path(__file__).parent,
-    title="the manifests' tests",
-    pinned=_PACKAGE,
-    packages={KUSTOMIZE: _PACKAGE},
-)
 _APPLY = "application/apply-patch+yaml"
-
-
-def locate(report: Callable[[str], None] | None = None) -> Path:
-    """Return the program, built where it is not there yet.  Raises ControlPlaneUnavailable."""
-    return _MODULE.built([KUSTOMIZE], report)[KUSTOMIZE]
 
 
 def render(folder: Path) -> list[Json]:
     """Return the objects of a kustomization."""
     done = subprocess.run(
-        [locate(), "build", folder], capture_output=True, text=True, check=False, timeout=60
+        [programs.locate("kustomize"), "build", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return list(yaml.safe_load_all(done.stdout))

@@ -23,7 +23,7 @@ DOCKERFILE = Path(__file__).parents[2] / "Dockerfile"
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "guides" / "operations.md").read_text()
 
 
-pytestmark = pytest.mark.usefixtures("kustomize_program")
+pytestmark = pytest.mark.usefixtures("built_programs")
 
 
 def only(objects: list[Json], kind: str) -> Json:

@@ -1,0 +1,28 @@
+"""kustomize, Helm and actionlint, built with Go from their published modules."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.worlds.gomodule import GoModule
+
+_KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5"
+_MODULE = GoModule(
+    folder=Path(__file__).parent,
+    title="the tests of manifests",
+    pinned=_KUSTOMIZE,
+    packages={
+        "actionlint": "github.com/rhysd/actionlint/cmd/actionlint",
+        "helm": "helm.sh/helm/v4/cmd/helm",
+        "kustomize": _KUSTOMIZE,
+    },
+)
+
+
+def build_all(report: Callable[[str], None]) -> None:
+    """Build the programs that are not in the cache.  Raises ControlPlaneUnavailable."""
+    _MODULE.built(list(_MODULE.packages), report)
+
+
+def locate(name: str) -> Path:
+    """Return a program, built if the cache lacks it.  Raises ControlPlaneUnavailable."""
+    return _MODULE.built([name])[name]
