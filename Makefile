@@ -15,7 +15,7 @@ PUNCTUAL := $(if $(WORKERS),--numprocesses=2 --dist=loadfile)
 # once more with nothing beside it, and has to pass.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures=none
 
-.PHONY: demo test pytest lowest pictures docs quick check fix lock clean
+.PHONY: demo test pytest lowest pictures docs quick check fix lock objects clean
 
 ## demo: watch a queue fill and drain, and its workers follow, in about a minute; leaves .venv/bin/autoscaler
 demo: $(VENV)/.runtime
@@ -65,6 +65,10 @@ fix: $(VENV)/.dev
 ## lock: pin the newest versions that pyproject.toml allows
 lock: $(VENV)/.dev
 	scripts/lock.sh $(BIN)/uv
+
+## objects: renew the copies of the alert rules for the Prometheus Operator and the chart
+objects: $(VENV)/.dev
+	$(BIN)/python scripts/operator_objects.py
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

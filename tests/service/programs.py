@@ -1,4 +1,4 @@
-"""kustomize, Helm and actionlint, built with Go from their published modules."""
+"""kustomize, Helm, actionlint and our check of types, built with Go from published modules."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +14,7 @@ _MODULE = GoModule(
         "actionlint": "github.com/rhysd/actionlint/cmd/actionlint",
         "helm": "helm.sh/helm/v4/cmd/helm",
         "kustomize": _KUSTOMIZE,
+        "operator": "autoscaler.test/service/operator",
     },
 )
 

@@ -1,6 +1,6 @@
 """Programs built with Go from a module that pins them, into a cache outside the repository.
 
-A program is built once for each content of go.mod and go.sum, Go version, platform and set of
+A program is built once for each content of the module's files, Go version, platform and set of
 build flags.
 """
 
@@ -104,6 +104,7 @@ class GoModule:
             (self.folder / "go.sum").read_bytes(),
             self._go("env", "GOVERSION", "GOOS", "GOARCH").encode(),
             " ".join(self._flags()).encode(),
+            *(path.read_bytes() for path in sorted(self.folder.rglob("*.go"))),
         ):
             digest.update(hashlib.sha256(part).digest())
         return _cache_root() / f"{self.version()}-{digest.hexdigest()[:16]}"
