@@ -71,6 +71,35 @@ def test_copied_files_are_made_in_the_stage_they_come_from() -> None:
     assert sorted(taken) == ["/opt/autoscaler", "/state", "/wheel"]
 
 
+def test_the_bases_can_be_pinned() -> None:
+    bases = {f"${{{arguments.partition('=')[0]}}}" for _, arguments in instructions()[:2]}
+    images = [arguments for name, arguments in instructions() if name == "FROM"]
+    assert bases == {"${BASE}", "${BUILDER}"}
+    assert all(bases & set(image.split()) for image in images)
+    assert images[0].startswith("--platform=${BUILDPLATFORM} ")
+    assert not any(image.startswith("--platform") for image in images[1:])
+
+
+def test_the_image_has_no_installer() -> None:
+    """The base is distroless, and the environment is made without pip."""
+    base = dict(argument.split("=") for name, argument in instructions()[:2] if name == "ARG")
+    assert base["BASE"] == "gcr.io/distroless/python3-debian13:nonroot"
+    (made,) = [
+        arguments for _, arguments in stages()["environment"] if "-m venv /tools" in arguments
+    ]
+    assert made.endswith("-m venv --without-pip /opt/autoscaler")
+
+
+def test_the_labels_describe_the_image() -> None:
+    image = stages()[""]
+    (labels,) = [arguments for name, arguments in image if name == "LABEL"]
+    values = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]+)"', labels))
+    given = {name.lower(): f"${{{name}}}" for kind, name in image if kind == "ARG"}
+    assert given.keys() == {"version", "revision", "created", "source"}
+    assert given.items() <= values.items()
+    assert values.keys() - given == {"title", "description", "licenses"}
+
+
 def test_the_state_folder_belongs_to_the_daemon() -> None:
     image = stages()[""]
     (copied,) = [

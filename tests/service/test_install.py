@@ -7,11 +7,14 @@ import sys
 import sysconfig
 import tarfile
 import tomllib
+import zipfile
 from collections.abc import Mapping
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
 
+from autoscaler import __version__
 from tests.worlds.notify_socket import NotifySocket
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.fixtures import StartPrometheus
@@ -114,6 +117,14 @@ def built(kind: str, folder: Path) -> Path:
     return file
 
 
+def addresses(folder: Path) -> dict[str, str]:
+    """Return the addresses in the metadata of a wheel that is built into the folder."""
+    with zipfile.ZipFile(built("wheel", folder)) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
+        metadata = message_from_bytes(wheel.read(name))
+    return dict(line.split(", ") for line in metadata.get_all("Project-URL", []))
+
+
 def test_the_sdist_has_what_an_operator_reads_and_installs(tmp_path: Path) -> None:
     with tarfile.open(built("sdist", tmp_path)) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
@@ -153,6 +164,24 @@ def test_a_built_package_has_the_command_and_its_data(kind: str, tmp_path: Path)
             text=True,
         )
         assert ran.returncode == 0, ran.stderr
+
+
+def test_a_package_built_by_a_repository_has_its_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://git.example")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "platform/scaling")
+    repository = "https://git.example/platform/scaling"
+    documents = f"{repository}/blob/v{__version__}"
+    assert addresses(tmp_path / "there") == {
+        "Homepage": repository,
+        "Documentation": f"{documents}/docs/index.md",
+        "Changelog": f"{documents}/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+        "Source": repository,
+    }
+    monkeypatch.delenv("GITHUB_REPOSITORY")
+    assert addresses(tmp_path / "elsewhere") == {}
 
 
 def test_the_demo_installs_the_command_that_it_prints(tmp_path: Path) -> None:
