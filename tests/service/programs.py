@@ -1,4 +1,4 @@
-"""kustomize, Helm, actionlint and our check of types, built with Go from published modules."""
+"""Programs of platform engineers, and our check of types, built with Go from published modules."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +13,7 @@ _MODULE = GoModule(
     packages={
         "actionlint": "github.com/rhysd/actionlint/cmd/actionlint",
         "helm": "helm.sh/helm/v4/cmd/helm",
+        "kubectl": "autoscaler.test/service/kubectl",
         "kustomize": _KUSTOMIZE,
         "operator": "autoscaler.test/service/operator",
     },
