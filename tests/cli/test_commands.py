@@ -1,4 +1,4 @@
-"""The commands as processes: their output and their exit codes."""
+"""The commands: their output and their exit codes, in this process or in one of their own."""
 
 import functools
 import json
@@ -30,28 +30,30 @@ COMMANDS = list(instance(TyperGroup, get_command(app)).commands)
 NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
 
 
-def autoscaler(
-    *arguments: str,
-    environment: Mapping[str, str] | None = None,
-    given: str | None = None,
-    folder: Path | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Run the command line with a standard input, and return its output."""
-    return subprocess.run(
+Ran = tuple[int, str, str]
+"""An exit code, the output and the errors."""
+
+
+def autoscaler(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
+    """Run a command as a process."""
+    done = subprocess.run(
         [sys.executable, "-m", "autoscaler", *arguments],
-        input=given,
-        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
         env=os.environ | dict(environment or {}),
     )
+    return done.returncode, done.stdout, done.stderr
 
 
-def ran(*arguments: str) -> tuple[int, str, str]:
-    """Run a command in this process; return its exit code, its output and its errors."""
-    result = CliRunner().invoke(app, list(arguments))
+def ran(
+    *arguments: str, environment: Mapping[str, str] | None = None, given: str | None = None
+) -> Ran:
+    """Run a command in this process; raise an exception that it does not handle."""
+    result = CliRunner().invoke(
+        app, list(arguments), input=given, env=environment, catch_exceptions=False
+    )
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -108,28 +110,27 @@ def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, obje
 
 
 def test_the_version_is_the_version_of_the_package() -> None:
-    ran = autoscaler("--version")
-    assert (ran.returncode, ran.stdout) == (0, f"autoscaler {__version__}\n")
+    assert autoscaler("--version") == (0, f"autoscaler {__version__}\n", "")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_every_command_has_a_help_of_80_columns(command: str) -> None:
     """Nothing is cut off; times, targets and force have one name, and types are not Python's."""
-    ran = autoscaler(*command.split(), "--help", environment={"COLUMNS": "80"})
-    assert ran.returncode == 0
-    assert f"autoscaler {command}" in ran.stdout
-    assert command in {"", "schema"} or "Example" in ran.stdout
-    assert all(len(line) <= 80 for line in ran.stdout.splitlines())
-    assert ".." not in re.sub(r"[]A-Z]\.\.\.", "", ran.stdout)
-    options = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", ran.stdout))
+    code, out, _ = ran(*command.split(), "--help", environment={"COLUMNS": "80"})
+    assert code == 0
+    assert f"autoscaler {command}" in out
+    assert command in {"", "schema"} or "Example" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert ".." not in re.sub(r"[]A-Z]\.\.\.", "", out)
+    options = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", out))
     assert not options & {"--from", "--to", "--target", "--targets", "--anyway", "--override"}
     types = r"<(class|str|int|float|bool|list|Path)|\bNone\b|PosixPath|datetime"
-    assert not re.search(types, ran.stdout)
+    assert not re.search(types, out)
 
 
 @pytest.mark.parametrize("command", ["plan", "status", "explain", "history"])
 def test_options_of_the_connection_to_the_daemon_are_one_group_of_help(command: str) -> None:
-    text = autoscaler(command, "--help").stdout
+    text = ran(command, "--help")[1]
     group = re.split(r"\nConnection [a-z ]+:\n", text)[1]
     names = {line.split()[0] for line in group.splitlines() if line.startswith("  --")}
     signs_in = {"--ca-file", "--cert-file", "--key-file", "--token-file", "--user"}
@@ -140,14 +141,14 @@ def test_the_environment_names_the_configuration(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_config(tmp_path / f"{name}.yaml", queue_config("http://p:9090", "shop", name, name))
     environment = NOWHERE | {"AUTOSCALER_CONFIG": str(tmp_path / "a.yaml")}
-    for words in (["run"], ["validate"], ["plan"], ["resume", "--breaker"], ["pause", "x/y"]):
-        ran = autoscaler(*words, environment=environment)
-        assert ran.returncode == 2, words
-        assert f"{tmp_path}/a.yaml:" in ran.stderr, words
-    ran = autoscaler("validate", str(tmp_path / "b.yaml"), environment=environment)
-    assert f"{tmp_path}/b.yaml:" in ran.stderr
+    for words in (["validate"], ["plan"], ["resume", "--breaker"], ["pause", "x/y"]):
+        code, _, err = ran(*words, environment=environment)
+        assert (code, f"{tmp_path}/a.yaml:" in err) == (2, True), words
+    assert f"{tmp_path}/a.yaml:" in autoscaler("run", environment=environment)[2]
+    other = str(tmp_path / "b.yaml")
+    assert f"{other}:" in ran("validate", other, environment=environment)[2]
     for command in ("status", "explain", "history", "resume"):
-        assert "AUTOSCALER_CONFIG" in autoscaler(command, "--help").stdout
+        assert "AUTOSCALER_CONFIG" in ran(command, "--help")[1]
 
 
 def test_the_environment_names_the_daemon(tmp_path: Path) -> None:
@@ -155,27 +156,25 @@ def test_the_environment_names_the_daemon(tmp_path: Path) -> None:
     write_config(tmp_path / "a.yaml", queue_config("http://p:9090", "shop", "a"))
     environment = NOWHERE | {"AUTOSCALER_URL": url}
     for words in (["status"], ["history"], ["explain", "shop/a"], ["agreement"]):
-        ran = autoscaler(*words, environment=environment)
-        assert ran.returncode == 1, words
-        assert url in ran.stderr, words
-    ran = autoscaler("status", environment=NOWHERE | {"AUTOSCALER_URL": "eu"})
-    assert ran.returncode == 2
-    assert "AUTOSCALER_URL" in autoscaler("adopt", "--help").stdout
-    named = autoscaler("history", "--state-directory", str(tmp_path), environment=environment)
-    assert named.returncode == 1
-    assert_parts(named.stderr, str(tmp_path), "record.db")
-    assert url not in named.stderr
+        code, _, err = ran(*words, environment=environment)
+        assert (code, url in err) == (1, True), words
+    assert ran("status", environment=NOWHERE | {"AUTOSCALER_URL": "eu"})[0] == 2
+    assert "AUTOSCALER_URL" in ran("adopt", "--help")[1]
+    code, _, err = ran("history", "--state-directory", str(tmp_path), environment=environment)
+    assert code == 1
+    assert_parts(err, str(tmp_path), "record.db")
+    assert url not in err
 
 
 def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:
     """`--help` stays quick: a slow module is imported by the command that needs it."""
-    ran = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "autoscaler", "--help"],
         capture_output=True,
         text=True,
         check=True,
     )
-    imported = {line.rsplit("|", 1)[-1].strip() for line in ran.stderr.splitlines()}
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "typer" in imported
     slow = {"kubernetes", "requests", "pydantic", "rich", "apscheduler"}
     assert imported.isdisjoint(slow)
@@ -188,33 +187,33 @@ def test_validate_prints_every_error_of_every_file_and_exits_2(tmp_path: Path) -
     first = write_config(tmp_path / "first.yaml", wrong)
     second = tmp_path / "second.yaml"
     second.write_text("prometheus: {url: http://p:9090}\ntargets: [")
-    ran = autoscaler("validate", str(right), str(first), str(second))
-    assert ran.returncode == 2
-    assert f"{right}: valid, 1 target" in ran.stdout
-    lines = ran.stderr.splitlines()
+    code, out, err = autoscaler("validate", str(right), str(first), str(second))
+    assert code == 2
+    assert f"{right}: valid, 1 target" in out
+    lines = err.splitlines()
     assert len([line for line in lines if line.startswith(f"{first}:")]) == 2
     assert any(line.startswith(f"{second}:") for line in lines)
-    assert "Traceback" not in ran.stderr
+    assert "Traceback" not in err
 
 
 def test_validate_warns_and_strict_makes_warnings_mistakes(tmp_path: Path) -> None:
     """About files that others can read, with the same words; else --strict changes nothing."""
     document = queue_config("http://p:9090", "shop", "a")
     right = write_config(tmp_path / "right.yaml", document)
-    assert autoscaler("validate", "--strict", str(right), environment=NOWHERE).returncode == 0
+    assert ran("validate", "--strict", str(right), environment=NOWHERE)[0] == 0
     token = tmp_path / "token"
     token.write_text("s3cret")
     token.chmod(0o644)
     (tmp_path / "targets.yaml").write_text("targets: []\n")
     secret = {"prometheus": {"url": "https://p", "bearerTokenFile": "token"}}
     file = write_config(tmp_path / "a.yaml", document | secret | {"include": ["targets.yaml"]})
-    lenient = autoscaler("validate", str(file), environment=NOWHERE)
-    strict = autoscaler("validate", "--strict", str(file), environment=NOWHERE)
-    assert (lenient.returncode, strict.returncode) == (0, 2)
-    assert lenient.stdout == f"{file}: valid, 1 target in 2 files\n"
-    assert lenient.stderr.startswith(f"{file}: warning: prometheus.bearerTokenFile: {token} can be")
-    assert lenient.stderr == strict.stderr
-    assert "s3cret" not in lenient.stderr
+    lenient, out, err = ran("validate", str(file), environment=NOWHERE)
+    strict, _, mistakes = ran("validate", "--strict", str(file), environment=NOWHERE)
+    assert (lenient, strict) == (0, 2)
+    assert out == f"{file}: valid, 1 target in 2 files\n"
+    assert err.startswith(f"{file}: warning: prometheus.bearerTokenFile: {token} can be")
+    assert err == mistakes
+    assert "s3cret" not in err
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "resume"])
@@ -222,11 +221,12 @@ def test_a_command_that_cannot_begin_fails_with_the_reason(command: str, tmp_pat
     bad = write_config(tmp_path / "bad.yaml", {"prometheus": {}, "targets": []})
     good = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
     names = ["shop/a"] * (command == "resume")
+    begin = autoscaler if command == "run" else ran
     for file, code, part in ((bad, 2, "prometheus.url"), (good, 1, "autoscaler cannot ")):
-        ran = autoscaler(command, "-c", str(file), *names, environment=NOWHERE)
-        assert ran.returncode == code
-        assert part in ran.stderr
-        assert "Traceback" not in ran.stderr
+        ended, _, err = begin(command, "-c", str(file), *names, environment=NOWHERE)
+        assert ended == code
+        assert part in err
+        assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_a_command_that_cannot_begin_fails_with_the_reason(command: str, tmp_pat
 )
 def test_schema_prints_the_committed_schema(name: str, flag: str) -> None:
     committed = Path(__file__).parents[2] / "config" / f"{name}.schema.json"
-    ran = autoscaler("schema", *flag.split())
-    assert ran.returncode == 0
-    assert ran.stdout == committed.read_text(encoding="utf-8"), (
+    code, out, _ = ran("schema", *flag.split())
+    assert code == 0
+    assert out == committed.read_text(encoding="utf-8"), (
         f"write it again: autoscaler schema {flag} > config/{name}.schema.json"
     )
 
@@ -260,20 +260,20 @@ def plan_file(
     return write_config(tmp_path / "plan.yaml", document)
 
 
-Plan = Callable[..., subprocess.CompletedProcess[str]]
+Plan = Callable[..., Ran]
 
 
 @pytest.fixture
 def plan(plan_file: Path, environment: Mapping[str, str]) -> Plan:
-    return functools.partial(autoscaler, "plan", "-c", str(plan_file), environment=environment)
+    return functools.partial(ran, "plan", "-c", str(plan_file), environment=environment)
 
 
 def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, namespace: str) -> None:
-    ran = plan()
-    assert ran.returncode == 1, ran.stderr
-    assert f"{namespace}/Deployment/worker  2 -> 3" in ran.stdout
-    assert re.search(r"  queue_messages: \S+/30 .* 3 replicas", ran.stdout)
-    worker, ghost = json.loads(plan("-o", "json").stdout)
+    code, out, err = plan()
+    assert code == 1, err
+    assert f"{namespace}/Deployment/worker  2 -> 3" in out
+    assert re.search(r"  queue_messages: \S+/30 .* 3 replicas", out)
+    worker, ghost = json.loads(plan("-o", "json")[1])
     assert worker["target"] == f"{namespace}/Deployment/worker"
     assert (worker["desiredReplicas"], worker["rescale"], worker["write"]) == (3, True, "planned")
     assert worker["metrics"][0]["values"] == ["90"]
@@ -285,27 +285,26 @@ def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, names
 
 
 def test_a_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) -> None:
-    ran = plan("--explain", f"{namespace}/worker")
-    assert ran.returncode == 0, ran.stderr
+    code, out, err = plan("--explain", f"{namespace}/worker")
+    assert code == 0, err
     assert_parts(
-        ran.stdout,
+        out,
         *("2 -> 3", "minReplicas 1, maxReplicas 20", "External queue_messages, "),
         *("45 per replica", "ceil(90 / 30 per replica)", "ScalingActive=True ValidMetricFound"),
     )
-    assert "ghost" not in ran.stdout
+    assert "ghost" not in out
     misspelt = f"{namespace}/deployment/wroker"
-    ran = plan(misspelt)
-    assert ran.returncode == 2
-    assert misspelt in ran.stderr
-    assert f"{namespace}/worker?" in ran.stderr
+    code, _, err = plan(misspelt)
+    assert code == 2
+    assert_parts(err, misspelt, f"{namespace}/worker?")
 
 
 def test_a_plan_of_no_targets_names_the_file(
     tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
     file = write_config(tmp_path / "none.yaml", queue_config("http://127.0.0.1:1", "shop"))
-    ran = autoscaler("plan", "-c", str(file), environment=environment)
-    assert (ran.returncode, ran.stdout.split()[0], ran.stderr) == (0, str(file), "")
+    code, out, err = ran("plan", "-c", str(file), environment=environment)
+    assert (code, out.split()[0], err) == (0, str(file), "")
 
 
 def test_a_plan_of_a_target_knows_its_neighbours(
@@ -318,8 +317,8 @@ def test_a_plan_of_a_target_knows_its_neighbours(
     admin_api.create(workloads.collection("Deployment", namespace), twin)
     path = workloads.collection("Pod", namespace)
     wait_until("a pod", lambda: admin_api.get(path, labelSelector="app=worker")["items"])
-    ran = plan(f"{namespace}/worker", "-o", "json")
-    assert ran.returncode == 1, ran.stdout + ran.stderr
-    (worker,) = json.loads(ran.stdout)
+    code, out, err = plan(f"{namespace}/worker", "-o", "json")
+    assert code == 1, out + err
+    (worker,) = json.loads(out)
     reasons = [condition["reason"] for condition in worker["conditions"]]
     assert "AmbiguousSelector" in reasons

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from autoscaler.migrate.options import ImportOptions
-from tests.cli.test_commands import NOWHERE, autoscaler, ran
+from tests.cli.test_commands import NOWHERE, ran
 from tests.importers.importing import imported, run
 from tests.importers.test_horizontal_pod_autoscalers import RULES
 from tests.importers.test_horizontal_pod_autoscalers import autoscaler as hpa
@@ -51,15 +51,15 @@ SECRET = textwrap.dedent(f"""\
     """)
 
 
-def test_standard_output_is_a_valid_configuration(tmp_path: Path) -> None:
-    done = autoscaler("import", "-", given=WEB, environment=NOWHERE, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    (target,) = yaml.safe_load(done.stdout)["targets"]
+def test_standard_output_is_a_valid_configuration() -> None:
+    code, out, err = ran("import", "-", given=WEB, environment=NOWHERE)
+    assert code == 0, err
+    (target,) = yaml.safe_load(out)["targets"]
     assert target["scaleTargetRef"]["name"] == "web"
-    assert done.stderr.startswith("standard input:1: ")
-    assert_parts(done.stderr, "HorizontalPodAutoscaler shop/web", "shop/Deployment/web")
-    again = autoscaler("validate", "-", given=done.stdout, environment=NOWHERE, folder=tmp_path)
-    assert again.returncode == 0, again.stderr
+    assert err.startswith("standard input:1: ")
+    assert_parts(err, "HorizontalPodAutoscaler shop/web", "shop/Deployment/web")
+    code, _, err = ran("validate", "-", given=out, environment=NOWHERE)
+    assert code == 0, err
 
 
 def test_a_file_that_is_there_is_written_over_only_when_asked(tmp_path: Path) -> None:
@@ -67,12 +67,12 @@ def test_a_file_that_is_there_is_written_over_only_when_asked(tmp_path: Path) ->
     out = tmp_path / "out.yaml"
     out.write_text("# mine\n")
     given = ("import", "-", "-o", str(out))
-    done = autoscaler(*given, given=WEB, environment=NOWHERE, folder=tmp_path)
-    assert done.returncode == 2
-    assert "--force" in done.stderr
+    code, _, err = ran(*given, given=WEB, environment=NOWHERE)
+    assert code == 2
+    assert "--force" in err
     assert out.read_text() == "# mine\n"
-    done = autoscaler(*given, "--force", given=WEB, environment=NOWHERE, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    code, _, err = ran(*given, "--force", given=WEB, environment=NOWHERE)
+    assert code == 0, err
     assert "targets:" in out.read_text()
 
 

@@ -1,6 +1,5 @@
 """`autoscaler pause` and `autoscaler resume`, on a real API server."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,8 @@ from autoscaler.cli.pausing import pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
 from autoscaler.kubernetes.discovery import annotations_of, manager_of
-from tests.cli.test_commands import autoscaler, queue_config
+from tests.cli.refusals import assert_refused
+from tests.cli.test_commands import queue_config, ran
 from tests.narrowing import assert_parts, instance, known
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
@@ -150,17 +150,12 @@ def test_with_a_configuration_only_its_targets_are_paused(shop: Shop, tmp_path: 
     file = write_config(
         tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", shop.namespace, "web")
     )
-    environment = {"KUBECONFIG": os.environ["KUBECONFIG"]}
-    of_file = ("-c", str(file))
-    ran = autoscaler("pause", *of_file, f"{shop.namespace}/weeb", environment=environment)
-    assert (ran.returncode, ran.stdout) == (2, "")
     meant = f"{shop.namespace}/web"
-    assert f"{shop.namespace}/weeb" in ran.stderr
-    assert f"{meant}?" in ran.stderr
-    given = (*of_file, "--replicas", "3", meant)
-    ran = autoscaler("pause", *given, environment=environment)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.startswith(f"{shop.namespace}/Deployment/web: ")
+    refused = ran("pause", "-c", str(file), f"{shop.namespace}/weeb")
+    assert_refused(refused, 2, f"{shop.namespace}/weeb", f"{meant}?")
+    code, out, err = ran("pause", "-c", str(file), "--replicas", "3", meant)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{shop.namespace}/Deployment/web: ")
     in_force = known(shop.paused())
     assert (in_force.replicas, in_force.until) == (3, None)
 

@@ -25,7 +25,7 @@ from autoscaler.sync.ports import Ports, Reporter
 from tests.adapters.store.opening import Sayings, Time, running
 from tests.cli.test_asking import TARGET
 from tests.cli.test_asking import external as written_external
-from tests.cli.test_commands import autoscaler, queue_config
+from tests.cli.test_commands import queue_config, ran
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.daemon import external, write_config
 from tests.worlds.daemon import target as queue_target
@@ -59,13 +59,14 @@ def test_a_wait_for_the_api_server_is_a_note(tmp_path: Path, away: tuple[str, st
     server, path = away
     with faults.ScriptedServer(faults.answer()) as prometheus:
         file = write_config(tmp_path / "a.yaml", queue_config(prometheus.url, "shop", "a", "b"))
-        environment = {"KUBECONFIG": path}
-        ran = autoscaler("plan", "-c", str(file), "-o", "json", environment=environment)
-    assert ran.returncode == 1
-    history, wait = ran.stderr.splitlines()
+        code, out, err = ran(
+            *("plan", "-c", str(file), "-o", "json"), environment={"KUBECONFIG": path}
+        )
+    assert code == 1
+    history, wait = err.splitlines()
     assert history.startswith("note: ")
     assert server not in history
-    first, second = (target["scale"]["error"] for target in json.loads(ran.stdout))
+    first, second = (target["scale"]["error"] for target in json.loads(out))
     assert first == second
     assert server in first
     assert wait.startswith(f"note: {first}")
@@ -94,9 +95,9 @@ def test_absent_servers_are_given_up_after_a_second(
 def test_without_an_answer_of_the_named_daemon_there_is_no_plan(tmp_path: Path) -> None:
     file = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
     nobody = f"http://127.0.0.1:{free_port()}"
-    ran = autoscaler("plan", "-c", str(file), "--url", nobody)
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert nobody in ran.stderr
+    code, out, err = ran("plan", "-c", str(file), "--url", nobody)
+    assert (code, out) == (1, "")
+    assert nobody in err
 
 
 class NobodyElse:

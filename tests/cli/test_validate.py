@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
+from tests.cli.refusals import assert_refused
+from tests.cli.test_commands import NOWHERE, autoscaler, queue_config, ran
 from tests.narrowing import assert_parts
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.daemon import write_config
@@ -37,9 +38,9 @@ def test_validate_warns_of_the_kubeconfig_that_would_be_used(tmp_path: Path, way
     else:
         environment = NOWHERE | {"KUBECONFIG": "", "HOME": str(tmp_path)}
     file = write_config(tmp_path / "a.yaml", document)
-    ran = autoscaler("validate", str(file), environment=environment)
-    assert ran.returncode == 0
-    warnings = [line.removeprefix(f"{file}: warning: ") for line in ran.stderr.splitlines()]
+    code, _, err = ran("validate", str(file), environment=environment)
+    assert code == 0
+    warnings = [line.removeprefix(f"{file}: warning: ") for line in err.splitlines()]
     origin = f'context "main" of {environment["KUBECONFIG"] if way == "KUBECONFIG" else path}'
     parts = [
         ["kubeconfig: ", f"{path} "],
@@ -50,7 +51,7 @@ def test_validate_warns_of_the_kubeconfig_that_would_be_used(tmp_path: Path, way
     for warning, (place, value) in zip(warnings, parts, strict=True):
         assert warning.startswith(place)
         assert value in warning
-    assert "s3cret" not in ran.stderr
+    assert "s3cret" not in err
 
 
 def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: 
     for name in (path.name, "key", "token"):
         (tmp_path / name).chmod(0o600)
     for environment in (NOWHERE, NOWHERE | {"KUBECONFIG": str(path)}):
-        assert autoscaler("validate", str(file), environment=environment).stderr == ""
+        assert ran("validate", str(file), environment=environment)[2] == ""
 
 
 @pytest.mark.parametrize(
@@ -75,24 +76,23 @@ def test_validate_has_no_warning_about_a_private_or_absent_kubeconfig(tmp_path: 
     ids=["valid", "mistake", "warning", "file-for-a-pod"],
 )
 def test_validate_reads_a_file_or_standard_input(
-    tmp_path: Path, line: str, code: int, place: str, part: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int, place: str, part: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "more.yaml").write_text("targets: []\n")
     text = f"prometheus: {{url: http://p:9090}}\ninclude: [more.yaml]\n{line}\n"
     (tmp_path / "a.yaml").write_text(text)
     for name, shown in (("-", "standard input"), ("a.yaml", "a.yaml")):
-        ran = autoscaler("validate", name, environment=NOWHERE, given=text, folder=tmp_path)
-        assert ran.returncode == code
-        assert_parts(ran.stdout + ran.stderr, f"{shown}{place}", part)
+        ended, *printed = ran("validate", name, environment=NOWHERE, given=text)
+        assert ended == code
+        assert_parts("".join(printed), f"{shown}{place}", part)
 
 
 def test_validate_of_a_manifest_names_the_command_that_converts_it(tmp_path: Path) -> None:
     spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5}
     kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     file = write_config(tmp_path / "hpa.yaml", {**kind, "metadata": {"name": "web"}, "spec": spec})
-    ran = autoscaler("validate", str(file))
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "`autoscaler import FILE`" in ran.stderr
+    assert_refused(ran("validate", str(file)), 2, "`autoscaler import FILE`")
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
@@ -100,7 +100,8 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, command: str) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     option = [] if command == "validate" else ["-c"]
-    ran = autoscaler(command, *option, str(path), environment=NOWHERE)
-    assert ran.returncode == 2
-    assert ran.stderr.startswith(f"{path}: ")
-    assert "pipe" in ran.stderr.removeprefix(f"{path}: ")
+    begin = autoscaler if command == "run" else ran
+    code, _, err = begin(command, *option, str(path), environment=NOWHERE)
+    assert code == 2
+    assert err.startswith(f"{path}: ")
+    assert "pipe" in err.removeprefix(f"{path}: ")
