@@ -15,7 +15,10 @@ PUNCTUAL := $(if $(WORKERS),--numprocesses=2 --dist=loadfile)
 # once more with nothing beside it, and has to pass.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures=none
 
-.PHONY: demo test pytest lowest pictures docs quick check fix lock objects clean
+# The program that packages the chart.
+HELM ?= helm
+
+.PHONY: demo test pytest lowest pictures docs quick check fix lock objects release clean
 
 ## demo: watch a queue fill and drain, and its workers follow, in about a minute; leaves .venv/bin/autoscaler
 demo: $(VENV)/.runtime
@@ -70,8 +73,12 @@ lock: $(VENV)/.dev
 objects: $(VENV)/.dev
 	$(BIN)/python scripts/operator_objects.py
 
+## release: check that VERSION=1.2.3 can be released, then build its files into dist/; HELM=helm, IMAGE=repository
+release: $(VENV)/.dev
+	$(BIN)/python scripts/release.py --helm $(HELM) $(if $(IMAGE),--image $(IMAGE)) $(VERSION)
+
 clean:
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on the PATH." >&2; exit 1; }
