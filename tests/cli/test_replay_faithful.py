@@ -29,9 +29,10 @@ from tests.worlds.prometheus.past import sample_line, write_samples
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.simulated import SimulatedPorts
 
-HOUR = 3600.0
-BEGIN = math.floor(clock.wall() / HOUR) * HOUR - 4 * HOUR
-SYNCS = int(HOUR / PERIOD)
+HALF_HOUR = 1800.0
+BEGIN = math.floor(clock.wall() / HALF_HOUR) * HALF_HOUR - 8 * HALF_HOUR
+END = BEGIN + HALF_HOUR
+SYNCS = int(HALF_HOUR / PERIOD)
 SEED = 3
 
 
@@ -64,10 +65,10 @@ class _PrometheusPorts(SimulatedPorts):
 
 @pytest.fixture(scope="module")
 def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusServer, Counts]]:
-    """Give a Prometheus that has an hour of a fleet, and the counts of that hour."""
+    """Give a Prometheus that has half an hour of a fleet, and the counts of that time."""
     folder = tmp_path_factory.mktemp("past")
     sampled, counted = _SamplingPorts(fleet(BEGIN, SYNCS, SEED)), Counted()
-    sampled.run(BEGIN, BEGIN + HOUR, PERIOD, counted)
+    sampled.run(BEGIN, END, PERIOD, counted)
     write_samples(folder, sampled.lines)
     with PrometheusServer(folder) as server:
         yield server.start(), counted.counts
@@ -89,10 +90,10 @@ def replayed(targets: list[SimulatedTarget], config: Config) -> Counts:
         )
     )
     configured = [target.rules.target for target in targets]
-    grid, watcher = TimeGrid(BEGIN, BEGIN + HOUR, PERIOD), CountingWatcher(BEGIN, BEGIN + HOUR)
+    grid, watcher = TimeGrid(BEGIN, END, PERIOD), CountingWatcher(BEGIN, END)
     with prometheus_data(config, configured, assumed, grid, None) as data:
         simulated = [built(target, Flags(), data, assumed, BEGIN).target for target in configured]
-        for _ in World(simulated, watcher).run(BEGIN, BEGIN + HOUR):
+        for _ in World(simulated, watcher).run(BEGIN, END):
             pass
     return watcher.counts
 
@@ -105,7 +106,7 @@ def test_a_replay_from_prometheus_has_the_counts_of_the_daemon(
     config, live = load(file, namespace_or_anywhere), Counted()
     with closing(PrometheusReader(config.servers[""], Event())) as reader:
         ports = _PrometheusPorts(fleet(BEGIN, SYNCS, SEED), reader=reader)
-        ports.run(BEGIN, BEGIN + HOUR, PERIOD, live)
+        ports.run(BEGIN, END, PERIOD, live)
     assert live.counts == expected
     ours = replayed(fleet(BEGIN, SYNCS, SEED), config)
     for key, counts in live.counts.items():

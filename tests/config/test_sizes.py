@@ -158,7 +158,7 @@ def test_the_number_of_files_and_of_entries_is_limited(
 @pytest.mark.parametrize(
     ("text", "count"),
     [
-        (aliases(WRONG, 700, 400), f"more than {MOST_LOOKED_AT:,}"),
+        (aliases(WRONG, 250, 100), f"more than {MOST_LOOKED_AT:,}"),
         (f"{PROMETHEUS}targets: [{'x, ' * 50_000}]\n", f"more than {MOST_LOOKED_AT:,}"),
         (
             f"{PROMETHEUS}targets: []\nqueries: {{{'a: 1, ' * 50_000}}}\n",

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tenacity import wait_exponential_jitter
 
+from autoscaler.transport import retries
 from tests.worlds.cluster.connecting import Starter
 from tests.worlds.cluster.faults import Script
 from tests.worlds.cluster.scripted import ScriptedServer
@@ -43,6 +45,13 @@ def script(tmp_path: Path) -> Iterator[Script]:
     """Start API servers that play answers as the test asks for them, and end them after it."""
     with Starter(tmp_path) as starter:
         yield lambda *answers, **options: starter.start(ScriptedServer(*answers), **options)
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try requests again after some milliseconds."""
+    backoff = wait_exponential_jitter(multiplier=0.01, max=0.1, jitter=0.01)
+    monkeypatch.setattr(retries, "_BACKOFF", backoff)
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from tests.worlds.cluster.manifests import WEB
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure, scale
 from tests.worlds.waiting import SetByTheFirstWait, wait_until
 
+pytestmark = pytest.mark.usefixtures("quick_retries")
 RESET_BY_PEER = os.strerror(errno.ECONNRESET).lower()
 
 
