@@ -138,7 +138,7 @@ def test_the_table_has_the_front_and_the_configuration_in_80_columns(
     tmp_path: Path, preference: tuple[str, ...], columns: list[str], added: int
 ) -> None:
     arguments = command(tmp_path, 2, "0.1", maxReplicas=10_000)
-    out = ran(*arguments, "--trials", "30", "--processes", "1", *preference)[1]
+    out = ran(*arguments, "--trials", "60", "--processes", "1", *preference)[1]
     found = known(re.search(r" (\d+) of (\d+) (.*?):\n\n(.*?)\n\n", out, re.DOTALL))
     shown, front, table = int(found[1]), int(found[2]), found[4].splitlines()
     assert max(map(len, table)) <= 80
