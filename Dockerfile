@@ -29,6 +29,8 @@ COPY requirements-build.lock ./
 RUN /tools/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-build.lock
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY autoscaler autoscaler
+COPY config/queue.yaml config/queue.yaml
+COPY systemd systemd
 RUN /tools/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheel .
 
 # The virtual environment, without pip.  Only modules that are imported are compiled: hardly any of

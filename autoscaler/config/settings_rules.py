@@ -30,8 +30,6 @@ SIGN_IN = ("bearerTokenFile", "basicAuth", "oauth2", "sigv4", "googleIam", "azur
 """The ways to sign in to a Prometheus; a connection has at most one."""
 _AUTHORIZATION = "^[Aa][Uu][Tt][Hh][Oo][Rr][Ii][Zz][Aa][Tt][Ii][Oo][Nn]$"
 _NO_AUTHORIZATION: JsonValue = {"propertyNames": {"not": {"pattern": _AUTHORIZATION}}}
-_EXTRAS = (("sigv4", "botocore"), ("googleIam", "google.auth"), ("azuread", "azure.identity"))
-"""The ways that need an optional dependency, each with its module."""
 _IDENTITIES = ("managedIdentity", "workloadIdentity", "oauth")
 _NO_CERTIFICATE = form.properties(clientAuthType={"enum": [None, "NoClientCert"]})
 _CERTIFICATES = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
@@ -89,12 +87,11 @@ def _signs_in_twice(prometheus: Fields) -> tuple[str, str] | None:
     return None if way is None or own is None else (own, way)
 
 
-def _needs_extra(key: str, module: str) -> Rule:
+def _needs_extra(key: str, module: str, extra: str) -> Rule:
     return Rule(
         key,
         lambda prometheus, _: form.given(prometheus, key) and not _is_installed(module),
-        "needs a library that is not installed: pip install --require-hashes -r "
-        "requirements-cloud.lock in the checkout of this project",
+        f"needs a library that is not installed: pip install 'promql-autoscaler[{extra}]'",
     )
 
 
@@ -211,7 +208,9 @@ SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
                 form.properties(headersFiles=_NO_AUTHORIZATION),
             ),
         ),
-        *(_needs_extra(*row) for row in _EXTRAS),
+        _needs_extra("sigv4", "botocore", "aws"),
+        _needs_extra("googleIam", "google.auth", "google"),
+        _needs_extra("azuread", "azure.identity", "azure"),
     ),
     SigV4Settings: (
         form.needs("accessKey", "secretKeyFile"),

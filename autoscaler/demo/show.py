@@ -32,8 +32,8 @@ from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story, servic
 from autoscaler.kubernetes import ConnectError, find_api_server
 from autoscaler.persistence.temporary_folders import temporary_folder
 
-_EXAMPLE = Path("config/queue.yaml")
-"""In a checkout."""
+_EXAMPLES = (Path("config/queue.yaml"), Path(sys.prefix, "share", "autoscaler", "queue.yaml"))
+"""The example in a checkout, and in the environment of an installed package."""
 _REFRESH = 0.25
 _FIRST_POD_WITHIN = 120.0
 _SETTLED = 2.0
@@ -247,10 +247,10 @@ def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None
 
 def _say_what_is_next(say: Callable[[str], None]) -> None:
     command = _command()
-    say("")
-    say("Next, with your own cluster, Prometheus and queue (docs/get-started/queue.md):")
+    say("\nNext, with your own cluster, Prometheus and queue (docs/get-started/queue.md):")
     say("Write a configuration (docs/reference/configuration.md has every key):")
-    say(f"  cp {_EXAMPLE} autoscaler.yaml" if _EXAMPLE.is_file() else "  autoscaler.yaml")
+    for example in list(filter(Path.is_file, _EXAMPLES))[:1]:
+        say(f"  cp {example} autoscaler.yaml")
     for does, arguments in (
         ("Print all of its errors:", "validate autoscaler.yaml"),
         ("Print what a daemon would do now, and why:", "plan -c autoscaler.yaml --explain"),

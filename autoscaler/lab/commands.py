@@ -74,7 +74,7 @@ def tune(
 
     Prints the candidates that no other beats in all of shortage, replica-hours and changes, and
     the one with the lowest cost. Candidates are chosen on the first half of the days and evaluated
-    on the second half, next to the current configuration. Needs optuna (requirements-tune.lock).
+    on the second half, next to the current configuration. Needs the extra `tune`.
 
     Ctrl-C prints the best candidates so far.
 

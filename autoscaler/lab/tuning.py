@@ -101,10 +101,7 @@ def _optuna() -> Any:
     try:
         import optuna  # noqa: PLC0415 - an extra
     except ImportError:
-        raise CommandError(
-            "a search needs optuna, which pip install --require-hashes -r "
-            "requirements-tune.lock installs in the checkout of this project"
-        ) from None
+        raise CommandError("a search needs optuna: pip install 'promql-autoscaler[tune]'") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

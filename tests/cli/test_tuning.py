@@ -186,7 +186,7 @@ def test_every_mistake_in_a_space_has_its_place(tmp_path: Path) -> None:
 def test_tuning_needs_two_days_and_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_refused(ran(*command(tmp_path, 1)), 1, " 1 d 0 h ", "one whole day")
     monkeypatch.setitem(sys.modules, "optuna", None)
-    assert_refused(ran(*command(tmp_path, 2)), 1, "optuna", "requirements-tune.lock")
+    assert_refused(ran(*command(tmp_path, 2)), 1, "optuna", "promql-autoscaler[tune]")
 
 
 def test_the_document_shows_the_space_that_is_searched() -> None:

@@ -30,7 +30,6 @@ options = DemoOptions(context, "demo-under-test", clusters, keep, story)
 sys.exit(perform(options))
 """
 
-WHOLE = ("-m", "autoscaler", "demo")
 SHORT = ("-c", _SHORT)
 
 
@@ -45,10 +44,12 @@ class DemoProcess:
         folder: Path,
         argv: Sequence[str] = SHORT,
         environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = (sys.executable, "-X", "dev"),
     ) -> None:
         self.temporary = folder / "tmp"
         self._output = folder / "output"
-        self._argv = [sys.executable, "-X", "dev", *argv]
+        self._folder = folder
+        self._argv = [*program, *argv]
         self._environment = {
             **os.environ,
             **(environment or {}),
@@ -61,6 +62,7 @@ class DemoProcess:
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 self._argv,
+                cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

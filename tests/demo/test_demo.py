@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.demo.running import SHORT, WHOLE, DemoProcess
+from tests.demo.running import SHORT, DemoProcess
 from tests.narrowing import assert_parts
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.packages import built, installed
 from tests.worlds.prometheus.server import required_program
 from tests.worlds.waiting import wait_until
 
@@ -31,7 +32,10 @@ def _prometheus() -> None:
 
 
 def test_the_story_takes_about_a_minute(tmp_path: Path) -> None:
-    with DemoProcess(tmp_path, WHOLE) as demo:
+    """The whole demo, from an installed wheel."""
+    programs = installed(built("wheel", tmp_path / "dist"), tmp_path / "venv")
+    path = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    with DemoProcess(tmp_path, ["demo"], path, [str(programs / "autoscaler")]) as demo:
         assert demo.wait() == 0, demo.output
         summary = re.search(r"In (\d+) s .* (\d+) messages .* 1 to (\d+) ", demo.output)
         assert summary is not None, demo.output
@@ -46,7 +50,9 @@ def test_the_story_takes_about_a_minute(tmp_path: Path) -> None:
             *("autoscaler validate ", "autoscaler plan -c autoscaler.yaml --explain"),
             *("autoscaler run -c", "autoscaler status -c"),
         )
-        assert max(len(line) for line in demo.output[summary.start() :].splitlines()) <= 80
+        last = demo.output[summary.start() :].splitlines()
+        assert max(len(line) for line in last if not line.startswith("  cp ")) <= 80
+        assert f"  cp {tmp_path}/venv/share/autoscaler/queue.yaml autoscaler.yaml" in demo.output
         for command in printed_commands(demo.output, OUTLOOK):
             program = command.split()[0]
             assert shutil.which(program), f"{program} of {command!r} cannot be pasted"

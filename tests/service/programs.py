@@ -12,6 +12,7 @@ _MODULE = GoModule(
     pinned=_KUSTOMIZE,
     packages={
         "actionlint": "github.com/rhysd/actionlint/cmd/actionlint",
+        "flux": "autoscaler.test/service/flux",
         "helm": "helm.sh/helm/v4/cmd/helm",
         "kubectl": "autoscaler.test/service/kubectl",
         "kustomize": _KUSTOMIZE,

@@ -1,10 +1,9 @@
-"""The steps of docs/guides/operations.md, run below a temporary folder, and their result."""
+"""The steps of docs/get-started/install.md, run below a temporary folder, and their result."""
 
 import os
 import re
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -16,48 +15,47 @@ import pytest
 
 from autoscaler import __version__
 from tests.worlds.notify_socket import NotifySocket
+from tests.worlds.packages import ROOT, borrow_libraries, built, installed, offline
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.fixtures import StartPrometheus
 
-ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "guides" / "operations.md"
-PROGRAM = "opt/autoscaler/bin/autoscaler"
-LIBRARIES = "/bin/pip install --require-hashes -r requirements.lock -r requirements-build.lock"
-"""The step that takes half a minute; whoever runs the tests has just done it for them."""
+DOCUMENT = (ROOT / "docs" / "get-started" / "install.md").read_text()
+NAME = "promql-autoscaler"
+
+
+def documented_commands(heading: str) -> list[str]:
+    """Return the commands below a heading of the page."""
+    (section,) = re.findall(rf"^## {heading}$(.*?)(?=^## )", DOCUMENT, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^ *\$ (.+)$", section, re.MULTILINE)
 
 
 def steps(folder: Path, kubeconfig: str) -> list[str]:
-    """Return the commands of the first block, below a folder instead of the root."""
-    block = re.search(r"```console\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert block is not None
-    commands = [line.removeprefix("$ sudo ") for line in block[1].splitlines()]
-    assert [command.endswith(LIBRARIES) for command in commands].count(True) == 1
-    placed = [re.sub(r"(?<= )/(opt|etc)/", rf"{folder}/\1/", f" {command}") for command in commands]
+    """Return the commands that install the service, below a folder instead of the root."""
+    commands = [line.removeprefix("sudo ") for line in documented_commands("As a systemd service")]
+    (at,) = [number for number, line in enumerate(commands) if line.startswith("sudoedit ")]
+    placed = [re.sub(r" /(opt|etc)/", rf" {folder}/\1/", command) for command in commands[:at]]
     return [
-        command.replace(" python3 ", f" {sys.executable} ").replace("~/.kube/config", kubeconfig)
+        command.replace("python3", sys.executable).replace("~/.kube/config", kubeconfig)
         for command in placed
     ]
 
 
-def test_every_documented_installation_is_locked() -> None:
-    texts = {
-        path: path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
-    }
+def test_every_documented_installation_is_locked_or_takes_the_released_package() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = "|".join(settings["optional-dependencies"])
+    released = re.compile(rf"{NAME}(\[({extras})\])?")
+    texts = [path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
     commands = [
         command
-        for text in texts.values()
+        for text in texts
         for command in re.findall(r"\bpip3? (?:install|wheel)\b[^`\n]*", text)
     ]
     assert len(commands) >= 6
     for command in commands:
         locks = re.findall(r"-r (\S+)", command)
-        if locks:
-            assert "--require-hashes" in command
-            assert all((ROOT / lock).is_file() for lock in locks)
-        else:
-            assert "--no-deps" in command
-            assert "--no-build-isolation" in command
-            assert command.endswith(" .")
+        assert all((ROOT / lock).is_file() for lock in locks)
+        assert ("--require-hashes" in command) == bool(locks)
+        assert locks or released.fullmatch(command.split()[-1].strip("'"))
 
 
 def test_the_build_tools_are_those_of_the_tests() -> None:
@@ -70,35 +68,30 @@ def test_the_build_tools_are_those_of_the_tests() -> None:
     assert build.items() <= tested.items()
 
 
-def _borrow_libraries(folder: Path) -> None:
-    """Show the new environment the libraries of the tests, and not the daemon under test."""
-    ours = Path(sysconfig.get_path("purelib"))
-    theirs = folder / "opt" / "autoscaler" / ours.relative_to(sys.prefix)
-    (theirs / "libraries.pth").write_text(f"{ours}\n")
-
-
 def test_a_documented_installation_runs(
     exporter: Exporter,
     start_prometheus: StartPrometheus,
     environment: Mapping[str, str],
     tmp_path: Path,
 ) -> None:
+    built("wheel", tmp_path / "dist")
+    variables = {**os.environ, **offline(tmp_path / "dist")}
     for command in steps(tmp_path, environment["KUBECONFIG"]):
-        if command.endswith(LIBRARIES):
-            _borrow_libraries(tmp_path)
-        else:
-            subprocess.run(["/bin/sh", "-c", command], cwd=ROOT, check=True)
+        subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=variables, check=True)
+    venv = tmp_path / "opt" / "autoscaler"
+    borrow_libraries(venv)
     file = tmp_path / "etc/autoscaler/autoscaler.yaml"
     prometheus = start_prometheus([exporter.target])
     text = file.read_text().replace("http://127.0.0.1:9090", prometheus.url)
     file.write_text(f"{text}\nlisten: null\nstateDirectory: {tmp_path}/state\n")
     kubeconfig = tmp_path / "etc/autoscaler/secrets/kubeconfig"
     assert kubeconfig.stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "etc/systemd/system/autoscaler.service").is_file()
+    unit = (venv / "share" / "autoscaler" / "autoscaler.service").read_text()
+    assert unit == (ROOT / "systemd" / "autoscaler.service").read_text()
     with NotifySocket(str(tmp_path / "notify")) as manager:
         variables = {**os.environ, **manager.environment, "KUBECONFIG": str(kubeconfig)}
         with subprocess.Popen(
-            [tmp_path / PROGRAM, "run", "-c", file], cwd=tmp_path, env=variables
+            [venv / "bin" / "autoscaler", "run", "-c", file], cwd=tmp_path, env=variables
         ) as daemon:
             try:
                 manager.wait_for("READY")
@@ -106,15 +99,6 @@ def test_a_documented_installation_runs(
                 assert daemon.wait(30) == 0
             finally:
                 daemon.kill()
-
-
-def built(kind: str, folder: Path) -> Path:
-    """Return the sdist or the wheel, built offline from the checkout."""
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder], check=True
-    )
-    (file,) = folder.iterdir()
-    return file
 
 
 def addresses(folder: Path) -> dict[str, str]:
@@ -131,38 +115,29 @@ def test_the_sdist_has_what_an_operator_reads_and_installs(tmp_path: Path) -> No
     locks = {path.name for path in ROOT.glob("*.lock")}
     assert names >= {"README.md", "CHANGELOG.md", "LICENSE", "config/queue.yaml", *locks}
     assert {"docs/index.md", "systemd/autoscaler.service", "autoscaler/app.py"} <= names
+    assert "charts/autoscaler/Chart.yaml" in names
     assert not any(name.startswith(("tests", "benchmarks")) for name in names)
 
 
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
-def test_a_built_package_has_the_command_and_its_data(kind: str, tmp_path: Path) -> None:
-    """The name on PyPI is promql-autoscaler, since `autoscaler` is another project's."""
-    package, venv = built(kind, tmp_path / "dist"), tmp_path / "opt" / "autoscaler"
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    _borrow_libraries(tmp_path)
-    pip = [
-        f"{venv}/bin/pip",
-        "install",
-        "--no-index",
-        "--no-deps",
-        "--no-build-isolation",
-        str(package),
-    ]
-    installed = subprocess.run(pip, check=True, capture_output=True, text=True)
-    assert "promql-autoscaler-" in installed.stdout.replace(
-        "promql_autoscaler", "promql-autoscaler"
-    )
+def test_a_built_package_has_the_commands_and_its_data(kind: str, tmp_path: Path) -> None:
+    """The name on PyPI is promql-autoscaler, since `autoscaler` is another project's.
+
+    Its command exists under that name as well: `uvx promql-autoscaler` runs it.
+    """
+    venv = tmp_path / "venv"
+    programs = installed(built(kind, tmp_path / "dist"), venv)
+    assert list(venv.glob(f"lib/python*/site-packages/promql_autoscaler-{__version__}.dist-info"))
     (pages,) = venv.glob("lib/python*/site-packages/autoscaler/web/pages")
     assert (pages / "templates" / "fleet.html").is_file()
     assert (pages / "static" / "charts.js").is_file()
-    for arguments in (["--version"], ["demo", "--help"], ["validate", ROOT / "config/queue.yaml"]):
-        ran = subprocess.run(
-            [venv / "bin/autoscaler", *arguments],
-            check=False,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-        )
+    for name, *arguments in (
+        (NAME, "--version"),
+        ("autoscaler", "demo", "--help"),
+        ("autoscaler", "validate", ROOT / "config" / "queue.yaml"),
+    ):
+        command = [programs / name, *arguments]
+        ran = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
 
 

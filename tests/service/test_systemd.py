@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.service.test_install import documented_commands
 from tests.service.test_unit import ROOT, UNIT
 from tests.worlds.cluster.scripted import Answer, ScriptedServer
 from tests.worlds.systemd.systemd import Systemd, SystemdUnavailable
@@ -29,6 +30,11 @@ RestartSec=100ms
 WATCHDOG_SECONDS = 6
 """Within it a busy machine lets some syncs end."""
 PATIENCE_SECONDS = 120.0
+(START,) = [
+    command.removeprefix("sudo ")
+    for command in documented_commands("As a systemd service")
+    if " enable " in command
+]
 PROGRAM = "#!/opt/autoscaler/bin/python3\nfrom autoscaler.app import main\nmain()\n"
 
 
@@ -55,7 +61,7 @@ def systemd(tmp_path: Path) -> Iterator[Systemd]:
 
 
 def _install(systemd: Systemd, python: Path) -> None:
-    """Make the virtual environment, and put the unit where an administrator puts it."""
+    """Make the virtual environment, with the unit where the package has it."""
     environment = systemd.root / "opt" / "autoscaler"
     executable = python / "bin" / f"python{sysconfig.get_python_version()}"
     packages = environment / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
@@ -67,9 +73,11 @@ def _install(systemd: Systemd, python: Path) -> None:
     program = environment / "bin" / "autoscaler"
     program.write_text(PROGRAM)
     program.chmod(0o755)
+    share = environment / "share" / "autoscaler"
+    share.mkdir(parents=True)
+    (share / SERVICE).write_text(UNIT.read_text())
     units = systemd.etc / "systemd" / "system"
     (units / f"{SERVICE}.d").mkdir(parents=True)
-    (units / SERVICE).write_text(UNIT.read_text())
     drop_in = DROP_IN.format(libraries=python / "lib", watchdog=WATCHDOG_SECONDS)
     (units / f"{SERVICE}.d" / "test.conf").write_text(drop_in)
 
@@ -97,7 +105,7 @@ def test_the_unit_reloads_restarts_after_a_hang_and_stops_cleanly(
     document = world.document(world.target("web"), listen=None)
     file = _configure(systemd, document, world.environment["KUBECONFIG"])
 
-    started = systemd.run("systemctl", "start", SERVICE)
+    started = systemd.run(*START.split())
     assert started.returncode == 0, started.stderr + _log(systemd)
     wait_until("two replicas", lambda: world.replicas("web") == 2, timeout=PATIENCE_SECONDS)
     _assert_confined(systemd)
@@ -137,7 +145,7 @@ def test_the_unit_waits_for_files_that_come_late_at_boot(systemd: Systemd, tmp_p
         prometheus = {"url": server.url, "bearerTokenFile": "token"}
         document: dict[str, object] = {"prometheus": prometheus, "listen": None, "targets": []}
         (folder / "autoscaler.yaml").write_text(yaml.safe_dump(document))
-        systemd.run("systemctl", "start", "--no-block", SERVICE)
+        systemd.run(*START.split(), "--no-block")
         # The unit's own ExecMainStatus is that for the moment between an end and the next start.
         for code, late in (("243", folder / "secrets" / "kubeconfig"), ("2", folder / "token")):
             wait_until(

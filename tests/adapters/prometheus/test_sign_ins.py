@@ -367,17 +367,17 @@ def test_a_library_is_imported_only_where_it_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "library"),
+    ("key", "value", "library", "extra"),
     [
-        ("sigv4", "{}", "botocore"),
-        ("googleIam", "{}", "google.auth"),
-        ("azuread", "{managedIdentity: {}}", "azure.identity"),
+        ("sigv4", "{}", "botocore", "aws"),
+        ("googleIam", "{}", "google.auth", "google"),
+        ("azuread", "{managedIdentity: {}}", "azure.identity", "azure"),
     ],
 )
 def test_an_extra_that_is_missing_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, library: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, library: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     (problem,) = refused(tmp_path, prometheus(f"{key}: {value}\n"))
     assert problem.path == f"prometheus.{key}"
-    assert_parts(problem, "pip install --require-hashes", "requirements-cloud.lock")
+    assert f"pip install 'promql-autoscaler[{extra}]'" in str(problem)
