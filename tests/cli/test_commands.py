@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 import re
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from autoscaler import __version__
 from autoscaler.app import app
 from tests.narrowing import assert_parts, instance
 from tests.tables import rows
+from tests.worlds import daemon
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
 from tests.worlds.daemon import external, target, write_config
@@ -36,14 +36,7 @@ Ran = tuple[int, str, str]
 
 def autoscaler(*arguments: str, environment: Mapping[str, str] | None = None) -> Ran:
     """Run a command as a process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "autoscaler", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=os.environ | dict(environment or {}),
-    )
+    done = daemon.command(*arguments, environment=environment, code=None)
     return done.returncode, done.stdout, done.stderr
 
 
