@@ -164,7 +164,7 @@ def helm_problems(helm: str) -> Iterator[Problem]:
         yield Problem(
             "HELM",
             f"there is no program {helm}",
-            f"set HELM to Helm 4; `{BUILD_HELM}` builds it",
+            f"set HELM to Helm 4.3 or newer; `{BUILD_HELM}` builds it",
         )
 
 
@@ -187,8 +187,7 @@ def git(root: Path, *arguments: str) -> str:
 
 def build_package(root: Path, output: Path) -> None:
     """Build the sdist and the wheel."""
-    for kind in ("sdist", "wheel"):
-        run(root, sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(output))
+    run(root, sys.executable, "-m", "hatchling", "build", "-d", str(output))
 
 
 def build_chart(root: Path, output: Path, helm: str, image: str | None) -> None:
@@ -197,9 +196,6 @@ def build_chart(root: Path, output: Path, helm: str, image: str | None) -> None:
         chart = Path(shutil.copytree(root / CHART, Path(folder) / CHART.name))
         if image:
             set_repository(chart / "values.yaml", image)
-        for file in chart.rglob("*"):
-            # Helm writes the times of the files into the archive.
-            os.utime(file, times=(int(os.environ["SOURCE_DATE_EPOCH"]),) * 2)
         run(root, helm, "package", str(chart), "--destination", str(output))
 
 
@@ -239,7 +235,7 @@ def build_sbom(root: Path, output: Path, version: str) -> None:
 
 def build(version: str, root: Path, output: Path, helm: str, image: str | None) -> None:
     """Build every file of the release, and their checksums."""
-    # Two builds of a commit have equal files.
+    # Two builds of a commit have equal files: Hatchling, Helm and CycloneDX read this.
     os.environ["SOURCE_DATE_EPOCH"] = git(root, "log", "-1", "--format=%ct").strip()
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
