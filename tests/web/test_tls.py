@@ -25,7 +25,7 @@ from tests.worlds.certificates import KeyPair, of_loopback
 from tests.worlds.waiting import wait_until
 
 GUARDED = "/api/v1/histories"
-REFUSED = r"(?i)alert|eof|reset|aborted|closed"
+REFUSED = r"(?i)alert|eof|reset|aborted|closed|broken pipe"
 
 
 @dataclass

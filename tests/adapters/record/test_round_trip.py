@@ -50,7 +50,7 @@ def test_an_hour_is_read_as_it_was(tmp_path: Path) -> None:
         time.now += 3600
     assert_same(record, memory)
     assert record.span() == (BASE, BASE + 3600)
-    assert [file.name for file in tmp_path.iterdir()] == ["record.lock", "record.db"]
+    assert {file.name for file in tmp_path.iterdir()} == {"record.lock", "record.db"}
 
 
 def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
