@@ -102,10 +102,11 @@ def test_a_documented_installation_runs(
 
 
 def addresses(folder: Path) -> dict[str, str]:
-    """Return the addresses in the metadata of a wheel that is built into the folder."""
+    """Return the addresses in the metadata, which can be uploaded, of a wheel built there."""
     with zipfile.ZipFile(built("wheel", folder)) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
         metadata = message_from_bytes(wheel.read(name))
+    assert metadata["Metadata-Version"] == "2.4"
     return dict(line.split(", ") for line in metadata.get_all("Project-URL", []))
 
 
