@@ -9,6 +9,7 @@ import tomllib
 import zipfile
 from collections.abc import Mapping
 from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -101,13 +102,11 @@ def test_a_documented_installation_runs(
                 daemon.kill()
 
 
-def addresses(folder: Path) -> dict[str, str]:
-    """Return the addresses in the metadata, which can be uploaded, of a wheel built there."""
+def metadata(folder: Path) -> Message:
+    """Return the metadata of a wheel that is built into the folder."""
     with zipfile.ZipFile(built("wheel", folder)) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
-        metadata = message_from_bytes(wheel.read(name))
-    assert metadata["Metadata-Version"] == "2.4"
-    return dict(line.split(", ") for line in metadata.get_all("Project-URL", []))
+        return message_from_bytes(wheel.read(name))
 
 
 def test_the_sdist_has_what_an_operator_reads_and_installs(tmp_path: Path) -> None:
@@ -149,15 +148,23 @@ def test_a_package_built_by_a_repository_has_its_addresses(
     monkeypatch.setenv("GITHUB_REPOSITORY", "platform/scaling")
     repository = "https://git.example/platform/scaling"
     documents = f"{repository}/blob/v{__version__}"
-    assert addresses(tmp_path / "there") == {
-        "Homepage": repository,
-        "Documentation": f"{documents}/docs/index.md",
-        "Changelog": f"{documents}/CHANGELOG.md",
-        "Issues": f"{repository}/issues",
-        "Source": repository,
-    }
+    released = metadata(tmp_path / "there")
+    assert released.get_all("Project-URL") == [
+        f"Homepage, {repository}",
+        f"Documentation, {documents}/docs/index.md",
+        f"Changelog, {documents}/CHANGELOG.md",
+        f"Issues, {repository}/issues",
+        f"Source, {repository}",
+    ]
+    assert released["Metadata-Version"] == "2.4", "the action that uploads knows no newer one"
+    readme = str(released.get_payload())
+    assert f"]({documents}/docs/" in readme
+    assert f'src="{repository}/raw/v{__version__}/docs/images/' in readme
+    assert not re.search(r'\]\((?!http|#)|(src|srcset)="(?!http)', readme)
     monkeypatch.delenv("GITHUB_REPOSITORY")
-    assert addresses(tmp_path / "elsewhere") == {}
+    elsewhere = metadata(tmp_path / "elsewhere")
+    assert "Project-URL" not in elsewhere
+    assert "](docs/" in str(elsewhere.get_payload())
 
 
 def test_the_demo_installs_the_command_that_it_prints(tmp_path: Path) -> None:
