@@ -33,6 +33,11 @@ BUILD_HELM = "go build -C tests/service -o FILE helm.sh/helm/v4/cmd/helm"
 VERSION = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}(-(alpha|beta|rc)\.(0|[1-9]\d*))?")
 """Semantic versions that Python packages can have as well."""
 
+EXAMPLE = re.compile(
+    r"(?:autoscaler[:-]|newTag: |ref=v)(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)"
+)
+"""The versions of images, charts and tags in examples."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -71,6 +76,15 @@ def version_problems(version: str, root: Path) -> Iterator[Problem]:
     for file, name, value in found:
         if value != version:
             yield Problem(file, f"{name} is {value}", f"set it to {version}")
+
+
+def example_problems(version: str, root: Path) -> Iterator[Problem]:
+    """Yield the documents and manifests whose examples have another version."""
+    for file in sorted([*root.glob("docs/**/*.md"), *root.glob("config/kubernetes/**/*.yaml")]):
+        others = set(EXAMPLE.findall(file.read_text())) - {version}
+        if others and file != root / DEPLOYMENT:
+            found = f"examples have version {', '.join(sorted(others))}"
+            yield Problem(f"{file.relative_to(root)}", found, f"set it to {version}")
 
 
 def changelog_section(version: str, root: Path) -> tuple[str, str] | None:
@@ -172,6 +186,7 @@ def problems(version: str, root: Path, helm: str) -> list[Problem]:
     """Return every reason not to release the version."""
     return [
         *version_problems(version, root),
+        *example_problems(version, root),
         *changelog_problems(version, root),
         *lock_problems(root),
         *tree_problems(root),

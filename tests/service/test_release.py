@@ -27,10 +27,11 @@ PACKAGE = "autoscaler/__init__.py"
 CHART = "charts/autoscaler/Chart.yaml"
 DEPLOYMENT = "config/kubernetes/base/deployment.yaml"
 CHANGES = "CHANGELOG.md"
+INSTALL = "docs/get-started/install.md"
 PROJECT = "pyproject.toml"
 LOCKS = [f"requirements{name}.lock" for name in ("", "-build", "-cloud", "-dev", "-tune")]
 MAIN, BUILD, CLOUD, DEV, TUNE = LOCKS
-CHECKED = [PACKAGE, CHART, DEPLOYMENT, PROJECT, *LOCKS]
+CHECKED = [PACKAGE, CHART, DEPLOYMENT, INSTALL, PROJECT, *LOCKS]
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -45,9 +46,9 @@ def repository(folder: Path, files: list[str]) -> Path:
     for name in files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
-    for name in (PACKAGE, CHART, DEPLOYMENT):
-        text = (folder / name).read_text()
-        (folder / name).write_text(text.replace(__version__, VERSION))
+        if name.startswith((PACKAGE, CHART, "config/kubernetes/", "docs/")) and ".png" not in name:
+            text = (folder / name).read_text()
+            (folder / name).write_text(text.replace(__version__, VERSION))
     (folder / CHANGES).write_text(CHANGELOG)
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
@@ -73,6 +74,7 @@ def problems(folder: Path, version: str = VERSION, helm: str = sys.executable) -
         (CHART, r"(?m)^version: .*$", "version: 7.8.8", [CHART], "version is 7.8.8"),
         (CHART, r"(?m)^appVersion: .*$", "appVersion: 7.8.8", [CHART], "appVersion is 7.8.8"),
         (DEPLOYMENT, VERSION, "latest", [DEPLOYMENT], "the image tag is latest"),
+        (INSTALL, VERSION, "7.8.8", [INSTALL], "examples have version 7.8.8"),
         (CHANGES, r"7\.8\.9", "7.8.7", [CHANGES], "there is no section ## [7.8.9]"),
         (CHANGES, " - 2026-12-01", "", [CHANGES], "## [7.8.9] has no date"),
         (CHANGES, "-12-01", "-13-01", [CHANGES], "## [7.8.9] - 2026-13-01 has no date"),
