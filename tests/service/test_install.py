@@ -13,8 +13,13 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+import yaml
 
 from autoscaler import __version__
+from autoscaler.config import Config, load
+from tests.service import kustomize
+from tests.service.programs import locate
+from tests.worlds.controlplane.api import Json
 from tests.worlds.notify_socket import NotifySocket
 from tests.worlds.packages import ROOT, borrow_libraries, built, installed, offline
 from tests.worlds.prometheus.exporter import Exporter
@@ -181,3 +186,46 @@ def test_the_demo_installs_the_command_that_it_prints(tmp_path: Path) -> None:
         "install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ."
     )
     assert demo == f"{tmp_path}/venv/bin/autoscaler demo "
+
+
+def documented_file(name: str) -> str:
+    """Return the text of a file that the page shows."""
+    (text,) = re.findall(rf"(?ms)^```yaml\n# {re.escape(name)}\n(.*?)^```", DOCUMENT)
+    return str(text)
+
+
+def configuration(objects: list[Json], folder: Path) -> Config:
+    """Return the configuration in the ConfigMap, as the daemon reads it."""
+    (found,) = [each for each in objects if each["kind"] == "ConfigMap"]
+    file = folder / "autoscaler.yaml"
+    file.write_text(found["data"][file.name])
+    return load(file, lambda: "autoscaler")
+
+
+@pytest.mark.usefixtures("built_programs")
+def test_the_documented_values_make_a_configuration_that_a_pod_can_use(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(documented_file(values.name))
+    helm = [str(locate("helm")), "template", "autoscaler", str(ROOT / "charts" / "autoscaler")]
+    options = ["--namespace=autoscaler", f"--values={values}"]
+    ran = subprocess.run([*helm, *options], check=True, capture_output=True, text=True)
+    config = configuration(list(yaml.safe_load_all(ran.stdout)), tmp_path)
+    assert [str(target.key) for target in config.targets] == ["shop/Deployment/order-worker"]
+    assert config.leader_election.enabled
+    assert config.listen is not None
+    assert config.listen.port == 9191
+
+
+@pytest.mark.usefixtures("built_programs")
+def test_the_documented_kustomization_has_your_configuration_and_image(tmp_path: Path) -> None:
+    (tmp_path / "autoscaler").symlink_to(ROOT)
+    (tmp_path / "kustomization.yaml").write_text(documented_file("kustomization.yaml"))
+    example = (ROOT / "config" / "kubernetes" / "base" / "autoscaler.yaml").read_text()
+    (tmp_path / "autoscaler.yaml").write_text(example.replace("order-worker", "mine"))
+    objects = kustomize.render(tmp_path)
+    config = configuration(objects, tmp_path)
+    assert [str(target.key) for target in config.targets] == ["shop/Deployment/mine"]
+    (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"registry.example/autoscaler:{__version__}"
+    assert [each for each in objects if each["kind"] == "PodMonitor"]
