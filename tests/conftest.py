@@ -1,5 +1,6 @@
 """Fixtures of all tests come from plugins next to the servers that they start."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ from hypothesis import settings
 
 _TESTS = Path(__file__).parent
 
+# A shell lets programs in the background ignore SIGINT, and tests send it to programs of theirs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long an example takes is the machine's matter.
 settings.register_profile("any machine", settings.default, deadline=None)
 settings.load_profile("any machine")

@@ -40,7 +40,9 @@ def make(request: pytest.FixtureRequest) -> Iterator[tuple[Make, str]]:
     with ExitStack() as stack:
 
         def put(path: Path) -> None:
-            path.unlink(missing_ok=True)
+            elsewhere = path.with_name("elsewhere")
+            for former in (path, elsewhere):
+                former.unlink(missing_ok=True)
             if kind == "a pipe":
                 os.mkfifo(path)
             elif kind == "a socket":
@@ -48,8 +50,8 @@ def make(request: pytest.FixtureRequest) -> Iterator[tuple[Make, str]]:
             elif kind == "a device":
                 path.symlink_to("/dev/zero")
             else:
-                os.mkfifo(path.with_name("elsewhere"))
-                path.symlink_to("elsewhere")
+                os.mkfifo(elsewhere)
+                path.symlink_to(elsewhere)
 
         yield put, kind.replace("linked ", "")
 
@@ -60,7 +62,7 @@ def state_in(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
-def test_a_special_file_in_place_of_the_record_is_refused(
+def test_a_special_file_in_place_of_the_record_or_the_state_is_refused(
     tmp_path: Path, make: tuple[Make, str], end: str
 ) -> None:
     state_in(tmp_path)
@@ -69,13 +71,6 @@ def test_a_special_file_in_place_of_the_record_is_refused(
         DirectoryRecord(tmp_path).targets()
     with pytest.raises(NoFileError):
         open_file(tmp_path, NOW, print)
-
-
-@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
-def test_a_special_file_in_place_of_the_state_is_refused(
-    tmp_path: Path, make: tuple[Make, str], end: str
-) -> None:
-    state_in(tmp_path)
     make[0](tmp_path / f"{DATABASE}{end}")
     assert make[1] in instance(str, read_saved(tmp_path))
     with pytest.raises(NoFileError):
@@ -89,7 +84,6 @@ def test_a_special_file_in_place_of_a_lock_is_refused(
     make[0](tmp_path / LOCK)
     with pytest.raises(UnusableError):
         open_to_write(tmp_path, SCHEMA, read, NOW, print)
-    (tmp_path / "elsewhere").unlink(missing_ok=True)
     make[0](tmp_path / RECORD_LOCK)
     with pytest.raises(UnusableError):
         open_file(tmp_path, NOW, print)

@@ -235,30 +235,27 @@ def test_schema_prints_the_committed_schema(name: str, flag: str) -> None:
     )
 
 
+Plan = Callable[..., Ran]
+
+
 @pytest.fixture
-def plan_file(
+def plan(
     prometheus_exporter: Exporter,
     prometheus_server: PrometheusServer,
     admin_api: Api,
     namespace: str,
+    environment: Mapping[str, str],
     tmp_path: Path,
-) -> Path:
-    """Give a file with a Deployment of 2 replicas and one that does not exist; 90 messages wait."""
+) -> Plan:
+    """Plan for a Deployment of 2 replicas and one that does not exist; 90 messages wait."""
     prometheus_exporter.set("queue_messages", {"namespace": namespace}, 90)
     prometheus_server.wait_for(f'queue_messages{{namespace="{namespace}"}}')
     admin_api.create(
         workloads.collection("Deployment", namespace), workloads.deployment("worker", 2)
     )
     document = queue_config(prometheus_server.url, namespace, "worker", "ghost")
-    return write_config(tmp_path / "plan.yaml", document)
-
-
-Plan = Callable[..., Ran]
-
-
-@pytest.fixture
-def plan(plan_file: Path, environment: Mapping[str, str]) -> Plan:
-    return functools.partial(ran, "plan", "-c", str(plan_file), environment=environment)
+    file = write_config(tmp_path / "plan.yaml", document)
+    return functools.partial(ran, "plan", "-c", str(file), environment=environment)
 
 
 def test_a_plan_shows_a_run_and_writes_nothing(plan: Plan, admin_api: Api, namespace: str) -> None:

@@ -9,7 +9,7 @@ from autoscaler.lab.rendering import answer_of
 from autoscaler.lab.report_page import report_of
 from tests.core.builders import BASE
 from tests.replay.fleets import replayed, with_lines
-from tests.worlds.browsing import PHONE, findings, tab
+from tests.worlds.browsing import assert_accessible, tab
 
 
 @pytest.fixture(params=[1, 2], ids=["of one replay", "of two"])
@@ -29,12 +29,7 @@ def test_a_report_opens_from_a_file_without_a_network(browser: Browser, file: Pa
         expect(page.locator(".replay-chart canvas").first).to_be_visible()
         assert opened.complaints == []
         assert opened.requested == [f"file://{file}"]
-        assert findings(page) == []
-        page.emulate_media(color_scheme="dark")
-        assert findings(page) == []
-        page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
-        assert findings(page) == []
-        assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
+        assert_accessible(page)
         page.locator("table.index tbody a").nth(2).click()
         expect(page.locator("#target-3")).to_be_in_viewport()
         expect(page.locator("section.replay").nth(2).locator("canvas")).to_be_visible()

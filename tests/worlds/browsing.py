@@ -95,6 +95,16 @@ def tab(browser: Browser, origin: str, **options: Any) -> Iterator[Tab]:
         context.close()
 
 
+def assert_accessible(page: Page) -> None:
+    """Check what axe finds in both themes and on a phone, where nothing is wider than the page."""
+    assert findings(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert findings(page) == []
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    assert findings(page) == []
+    assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
+
+
 def findings(page: Page) -> list[str]:
     """Return what axe finds, one sentence for each element.  Needs ``bypass_csp``."""
     response = Axe().run(page).response

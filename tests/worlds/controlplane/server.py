@@ -179,11 +179,6 @@ class ControlPlane:
         with Api(f"http://127.0.0.1:{self._ports.etcd}", "", self.ca_file) as probe:
             self._etcd.wait_ready(lambda: probe.healthy("/health"))
 
-    def crash(self) -> None:
-        """Kill every server; the data stay in the folder, and `start` boots with them."""
-        for server in self._servers():
-            server.stop(0)
-
     def _servers(self) -> list[ServerProcess]:
         servers = (self._etcd, self._apiserver, self._manager)
         return [server for server in servers if server is not None]
