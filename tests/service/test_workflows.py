@@ -18,6 +18,7 @@ JOBS = [
     pytest.param(job, id=f"{workflow}-{name}")
     for workflow, content in WORKFLOWS.items()
     for name, job in content["jobs"].items()
+    if "steps" in job
 ]
 
 
@@ -57,6 +58,18 @@ def test_only_jobs_that_publish_may_write() -> None:
         "pypi": {"id-token"},
         "github": {"contents"},
     }
+
+
+def test_nothing_is_published_before_the_tests_and_the_checks() -> None:
+    jobs = WORKFLOWS["release"]["jobs"]
+    assert jobs["tests"]["uses"] == "./.github/workflows/ci.yaml"
+    for name in jobs.keys() - {"tests", "build"}:
+        needed: set[str] = set()
+        new = {name}
+        while new:
+            new = {need for job in new for need in jobs[job].get("needs", [])} - needed
+            needed |= new
+        assert needed >= {"tests", "build"}
 
 
 def test_a_released_image_gets_every_argument() -> None:
