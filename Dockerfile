@@ -6,7 +6,7 @@
 #
 # The base is Debian 13's own Python from distroless.  Unlike python:3.13-slim it has no shell, no apt
 # and no pip (and no wheels that ensurepip could install), and scanners find its packages in
-# /var/lib/dpkg/status.d.  On amd64 these packages have 58 MB (21 MB compressed), and the virtual
+# /var/lib/dpkg/status.d.  On amd64 these packages have 55 MB (21 MB compressed), and the virtual
 # environment has 121 MB (19 MB), of which 72 MB are the Kubernetes client: measured with
 # `du -sm --apparent-size` and `tar -c | gzip | wc -c` after the steps below, in Debian 13.
 #
