@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from tests.service import kustomize, programs
+from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.gomodule import ControlPlaneUnavailable
@@ -39,3 +40,10 @@ def applied(admin_api: Api) -> Iterator[list[Json]]:
         kustomize.path(manifest) for manifest in objects if "namespace" not in manifest["metadata"]
     }:
         admin_api.delete(path)
+
+
+@pytest.fixture(scope="session")
+def monitoring(admin_api: Api) -> None:
+    """Serve the kinds of the Prometheus Operator that we have objects of."""
+    for kind in ("PodMonitor", "PrometheusRule"):
+        workloads.serve(admin_api, workloads.free_definition("monitoring.coreos.com", kind))

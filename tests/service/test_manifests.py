@@ -11,7 +11,6 @@ from autoscaler.config.settings import STATE_DIRECTORY
 from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
 from tests.service import kustomize
 from tests.worlds.cluster import manifests
-from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api, ApiError, Json
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
@@ -56,11 +55,10 @@ def test_the_base_applies_and_its_pods_run(
         admin_api.create("/api/v1/namespaces/autoscaler/pods", pod)
 
 
+@pytest.mark.usefixtures("monitoring")
 def test_the_namespaced_variant_and_the_components_apply(
     admin_api: Api, applied: list[Json], tmp_path: Path
 ) -> None:
-    monitors = workloads.free_definition("monitoring.coreos.com", "PodMonitor")
-    applied.append(workloads.serve(admin_api, monitors))
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": "shop"}})
     applied.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     objects = kustomize.overlay(
