@@ -177,7 +177,7 @@ web | networkPolicy.enabled: true, networkPolicy.webFrom: [{podSelector: {}}] |
 - | podAnnotations: {a: b} | Deployment spec template metadata annotations | {a: b}
 - | podLabels: {a: b} | Deployment spec template metadata labels a | b
 - | extraArgs: [--shadow] | Deployment pod containers 0 args 3 | --shadow
-- | extraEnv: [{name: A, value: b}] | Deployment pod containers 0 env 3 | {name: A, value: b}
+- | extraEnv: [{name: A, value: b}] | Deployment pod containers 0 env 4 | {name: A, value: b}
 - | extraVolumes: [{name: x, emptyDir: {}}] | Deployment pod volumes 2 | {name: x, emptyDir: {}}
 - | extraVolumeMounts: [{name: x}] | Deployment pod containers 0 volumeMounts 2 | {name: x}
 """.replace("DIGEST", f"sha256:{'0' * 64}")

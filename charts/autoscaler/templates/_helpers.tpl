@@ -116,10 +116,10 @@ leaderElection:
 {{- mergeOverwrite (include "autoscaler.writtenConfig" . | fromYaml) .Values.config | toYaml }}
 {{- end }}
 
-{{/* Whether `config` still has the target of values.yaml. */}}
+{{/* Whether `config` still has the target of values.yaml, with its query. */}}
 {{- define "autoscaler.isExample" -}}
-{{- $target := .Values.config.targets | default list | first | default dict }}
-{{- eq "shop/order-worker" (printf "%s/%s" $target.namespace (dig "scaleTargetRef" "name" "" $target)) }}
+{{- $targets := toJson .Values.config.targets }}
+{{- and (contains "order-worker" $targets) (contains "sum by (queue) (rabbitmq_queue_messages_ready{" $targets) }}
 {{- end }}
 
 {{- define "autoscaler.leaseName" -}}
