@@ -28,12 +28,14 @@ class Settings:
 
     `max_writes_per_second` of None leaves the daemon's default.  With `extended` each target has
     `idle`, `fallback` and `schedules`; without `record` no decision is recorded.
+    `cpu_initialization` is cpuInitializationPeriod.
     """
 
     period: float
     max_writes_per_second: int | None = None
     extended: bool = False
     record: bool = True
+    cpu_initialization: str = "5m"
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def write_file(
         "prometheus": {"url": bed.prometheus.url},
         **clusters,
         "syncPeriod": f"{settings.period:g}s",
+        "cpuInitializationPeriod": settings.cpu_initialization,
         "stateDirectory": str(state_directory(bed)),
         **({} if settings.record else {"record": None}),
         "listen": "127.0.0.1:0",

@@ -73,12 +73,13 @@ class Stage:
 
 
 @contextmanager
-def at_work(report: Report, chosen: Sequence[Workload], period: int = _PERIOD) -> Iterator[Stage]:
+def at_work(report: Report, chosen: Sequence[Workload], settings: Settings) -> Iterator[Stage]:
     """Start everything; each HPA and each target has decided when the body begins."""
     page = LoadPage()
     with ExitStack() as opening:
         enter = opening.enter_context
-        bed = enter(Bed(report, f"{period // 3 or 1}s", controllers=_CONTROLLERS, pages=[page]))
+        scrape = f"{settings.period // 3 or 1:g}s"
+        bed = enter(Bed(report, scrape, controllers=_CONTROLLERS, pages=[page]))
         api = enter(bed.plane.api())
         enter(FakeKubelet(bed.plane.url, bed.plane.admin_token, bed.plane.ca_file))
         _deploy(api, chosen)
@@ -88,17 +89,18 @@ def at_work(report: Report, chosen: Sequence[Workload], period: int = _PERIOD) -
         )
         relist = ["--metrics-relist-interval=1m"]
         enter(Adapter(bed, adapter_rules(), apis=_APIS, ready=_serves_pods, flags=relist))
-        flag = f"--horizontal-pod-autoscaler-sync-period={period}s"
-        controller = enter(HpaController(bed.plane, bed.folder, [flag]))
+        flags = {"sync": f"{settings.period:g}s", "cpu-initialization": settings.cpu_initialization}
+        given = [f"--horizontal-pod-autoscaler-{of}-period={value}" for of, value in flags.items()]
+        controller = enter(HpaController(bed.plane, bed.folder, given))
         # One by one: each is synced at the phase at which it was created.
         for workload in chosen:
             bed.bulk.send([Request("POST", fleet.HPAS, workload.hpa)])
-            time.sleep(period / len(chosen))
+            time.sleep(settings.period / len(chosen))
         wait_until("every HPA has decided", lambda: _all_decided(api), timeout=240)
         targets = [workload.target for workload in chosen]
-        config = daemon.write_targets(bed, Settings(period), queries(), targets)
+        config = daemon.write_targets(bed, settings, queries(), targets)
         process = enter(Daemon(bed, config, len(chosen), "debug", "--shadow"))
-        process.wait_first_sync(timeout=2 * period + 60)
+        process.wait_first_sync(timeout=2 * settings.period + 60)
         yield Stage(process, controller)
 
 
@@ -168,7 +170,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def work(report: Report) -> int:
         report(f"seed {options.seed}")
-        with at_work(report, chosen_by(options)) as stage:
+        with at_work(report, chosen_by(options), Settings(_PERIOD)) as stage:
             measures.let_pass(60 * options.warm_up, stage.check)
             began = time.time()
             measures.let_pass(60 * options.minutes, stage.check)

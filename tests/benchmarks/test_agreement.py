@@ -90,7 +90,7 @@ def test_a_short_run_compares_every_target() -> None:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.agreement` builds it")
     at_once = {"scaleDown": {"stabilizationWindowSeconds": 0}}
     chosen = [replace(workload, behavior=at_once) for workload in workloads(1)]
-    with if_available(), at_work(print, chosen, period=1) as stage:
+    with if_available(), at_work(print, chosen, Settings(1, cpu_initialization="1s")) as stage:
 
         def compared() -> bool:
             measures.let_pass(1.0, stage.check)
