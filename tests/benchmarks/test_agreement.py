@@ -89,7 +89,7 @@ def test_a_short_run_compares_every_target() -> None:
     if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.agreement` builds it")
     at_once = {"scaleDown": {"stabilizationWindowSeconds": 0}}
-    chosen = [replace(workload, behavior=at_once) for workload in workloads(1)]
+    chosen = [replace(workload, behavior=at_once) for workload in workloads(2)]
     with if_available(), at_work(print, chosen, Settings(1, cpu_initialization="1s")) as stage:
 
         def compared() -> bool:

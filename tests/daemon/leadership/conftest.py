@@ -126,7 +126,6 @@ def stand(
             user: str | None = None,
             url: str = control_plane.url,
             times: ElectionTimes = PATIENT,
-            namespace: str = namespace,
         ) -> tuple[Leadership, Recorded]:
             token = control_plane.admin_token if user is None else control_plane.token_for(user)
             kubeconfig = tmp_path / f"{identity}.kubeconfig"
