@@ -55,7 +55,9 @@ def test_the_story_takes_about_a_minute(tmp_path: Path) -> None:
         assert f"  cp {tmp_path}/venv/share/autoscaler/queue.yaml autoscaler.yaml" in demo.output
         for command in printed_commands(demo.output, OUTLOOK):
             program = command.split()[0]
-            assert shutil.which(program), f"{program} of {command!r} cannot be pasted"
+            assert shutil.which(program, path=path["PATH"]), (
+                f"{program} of {command!r} cannot be pasted"
+            )
 
 
 OUTLOOK = "Next, with your"

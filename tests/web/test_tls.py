@@ -18,7 +18,7 @@ from autoscaler.config.settings import REQUIRED, WebTls
 from autoscaler.daemon.listeners import tls_contexts
 from autoscaler.web.access import AccessGuard
 from autoscaler.web.answering import Page
-from autoscaler.web.listener import MOST_OF_ONE_CLIENT, Listener, ListenerTls
+from autoscaler.web.listener import MOST_OF_ONE_CLIENT, ConnectionLimits, Listener, ListenerTls
 from tests.narrowing import known as present
 from tests.web.test_listener import HOST, connections, get, listening
 from tests.worlds.certificates import KeyPair, of_loopback
@@ -61,7 +61,11 @@ class Served:
 
 
 @contextmanager
-def serving(tls: WebTls, answer: Callable[[str, str], Page] | None = None) -> Iterator[Served]:
+def serving(
+    tls: WebTls,
+    answer: Callable[[str, str], Page] | None = None,
+    limits: ConnectionLimits | None = None,
+) -> Iterator[Served]:
     """Serve by TLS; nothing is left at the end, and nothing was a fault."""
     reports: list[tuple[bool, str]] = []
     refused: list[str] = []
@@ -75,7 +79,7 @@ def serving(tls: WebTls, answer: Callable[[str, str], Page] | None = None) -> It
     contexts = tls_contexts(tls, lambda *args: reports.append(args))
     by_tls = ListenerTls(contexts.current, refused.append)
     pair = KeyPair(tls.cert_file, tls.key_file)
-    with listening(answer, tls=by_tls, guard=guarded) as listener:
+    with listening(answer, tls=by_tls, guard=guarded, limits=limits) as listener:
         yield Served(listener, pair, reports, refused)
 
 
