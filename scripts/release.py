@@ -101,7 +101,7 @@ def changelog_problems(version: str, root: Path) -> Iterator[Problem]:
     if section is None:
         yield Problem(
             "CHANGELOG.md",
-            f"there is no section ## [{version}]",
+            f"it has no section ## [{version}]",
             f"add ## [{version}] - YYYY-MM-DD below ## [Unreleased] and move the changes there",
         )
     else:
@@ -177,7 +177,7 @@ def helm_problems(helm: str) -> Iterator[Problem]:
     if shutil.which(helm) is None:
         yield Problem(
             "HELM",
-            f"there is no program {helm}",
+            f"the program {helm} was not found",
             f"set HELM to Helm 4.3 or newer; `{BUILD_HELM}` builds it",
         )
 

@@ -249,7 +249,7 @@ def _say_what_is_next(say: Callable[[str], None]) -> None:
     command = _command()
     say("\nNext, with your own cluster, Prometheus and queue (docs/get-started/queue.md):")
     say("Write a configuration (docs/reference/configuration.md has every key):")
-    for example in list(filter(Path.is_file, _EXAMPLES))[:1]:
+    if example := next(filter(Path.is_file, _EXAMPLES), None):
         say(f"  cp {example} autoscaler.yaml")
     for does, arguments in (
         ("Print all of its errors:", "validate autoscaler.yaml"),

@@ -75,7 +75,7 @@ def problems(folder: Path, version: str = VERSION, helm: str = sys.executable) -
         (CHART, r"(?m)^appVersion: .*$", "appVersion: 7.8.8", [CHART], "appVersion is 7.8.8"),
         (DEPLOYMENT, VERSION, "latest", [DEPLOYMENT], "the image tag is latest"),
         (INSTALL, VERSION, "7.8.8", [INSTALL], "examples have version 7.8.8"),
-        (CHANGES, r"7\.8\.9", "7.8.7", [CHANGES], "there is no section ## [7.8.9]"),
+        (CHANGES, r"7\.8\.9", "7.8.7", [CHANGES], "it has no section ## [7.8.9]"),
         (CHANGES, " - 2026-12-01", "", [CHANGES], "## [7.8.9] has no date"),
         (CHANGES, "-12-01", "-13-01", [CHANGES], "## [7.8.9] - 2026-13-01 has no date"),
         (CHANGES, "- A change.\n", "", [CHANGES], "## [7.8.9] is empty"),
