@@ -137,7 +137,8 @@ def test_the_environment_names_the_configuration(tmp_path: Path) -> None:
     for words in (["validate"], ["plan"], ["resume", "--breaker"], ["pause", "x/y"]):
         code, _, err = ran(*words, environment=environment)
         assert (code, f"{tmp_path}/a.yaml:" in err) == (2, True), words
-    assert f"{tmp_path}/a.yaml:" in autoscaler("run", environment=environment)[2]
+    code, _, err = autoscaler("run", environment=environment)
+    assert (code, f"{tmp_path}/a.yaml:" in err) == (2, True)
     other = str(tmp_path / "b.yaml")
     assert f"{other}:" in ran("validate", other, environment=environment)[2]
     for command in ("status", "explain", "history", "resume"):

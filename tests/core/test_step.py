@@ -147,6 +147,12 @@ def test_a_skipped_write_changes_nothing(entry: SyncResult, earlier: PendingWrit
         assert settled == replace(step, write=SkippedWrite(reason))
 
 
+def test_a_write_is_pending_before_it_is_sent() -> None:
+    step = going_down()
+    assert step.intended().pending == PendingWrite(10, 2, step.inputs.stamp, "")
+    assert step.history.pending is None
+
+
 # -- syncs that begin early or late decide as those on the grid and as the HPA ---------------------
 
 
