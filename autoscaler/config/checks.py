@@ -1,7 +1,8 @@
 """The findings of the rules between fields, in each file and over all files."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from pydantic import BaseModel
 
@@ -14,7 +15,7 @@ from autoscaler.config.reading import Source
 from autoscaler.config.rule_forms import Context, Rule, clusters_named
 from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
 from autoscaler.config.settings_rules import SETTINGS_RULES
-from autoscaler.config.spec_model import TargetModel
+from autoscaler.config.spec_model import ScalingModel
 from autoscaler.config.target_rules import TARGET_RULES, group_of
 
 _RULES = {**SETTINGS_RULES, **TARGET_RULES}
@@ -45,11 +46,14 @@ def _context(sources: Sequence[Source], pod_namespace: str | None) -> Context:
         for name in _names(source, "queries")
     )
     main = sources[0]
-    everywhere = _names(main, "resourceQueries") | DEFAULTS.keys()
-    own = ("prometheus", "servers")
-    resources = Names({DEFAULT_SERVER: everywhere})
-    for server in _names(main, *own):
-        resources[server] = everywhere | _names(main, *own, server, "resourceQueries")
+    own = child(main.value, "prometheus", "servers")
+    resources = resources_by_server(
+        _names(main, "resourceQueries"),
+        {
+            str(server): _names(main, "prometheus", "servers", server, "resourceQueries")
+            for server in (own if isinstance(own, Mapping) else ())
+        },
+    )
     servers = {
         name: child(cluster, "prometheus")
         for _, cluster in entries(main.value, "clusters")
@@ -61,6 +65,15 @@ def _context(sources: Sequence[Source], pod_namespace: str | None) -> Context:
     return Context(pod_namespace, queries, resources, clusters)
 
 
+def resources_by_server(
+    everywhere: Iterable[str], of_servers: Mapping[str, Iterable[str]]
+) -> Names[AbstractSet[str]]:
+    """Return by server the resources with a query, for all servers or for that one."""
+    every = frozenset(everywhere) | DEFAULTS.keys()
+    found = {name: every | frozenset(own) for name, own in of_servers.items()}
+    return Names({DEFAULT_SERVER: every, **found})
+
+
 def check_value(
     value: object, of: type[BaseModel], context: Context, location: Location = ()
 ) -> Iterator[Finding]:
@@ -68,7 +81,7 @@ def check_value(
     if not isinstance(value, Mapping):
         return
     rules, inner = _rules_and_inner_models(of)
-    if of is TargetModel:
+    if issubclass(of, ScalingModel):
         context = context._replace(target=value)
     reported = set()
     for rule in rules:

@@ -71,12 +71,12 @@ def compare(before: Config, after: Config) -> Comparison:
 
 def only_targets_differ(before: Config, after: Config) -> bool:
     """Return whether two configurations have the same settings, including secrets."""
-    settings = Config.model_fields.keys() - {"targets", "sources"}
+    settings = Config.model_fields.keys() - {"targets", "sources", "query_models"}
     return all(getattr(before, name) == getattr(after, name) for name in settings)
 
 
 def _of_settings(config: Config) -> Mapping[str | int, object]:
-    left_out = {"path", "sources", "targets"}
+    left_out = {"path", "sources", "targets", "queryModels"}
     return {key: value for key, value in (_inside(config) or {}).items() if key not in left_out}
 
 

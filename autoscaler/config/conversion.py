@@ -16,6 +16,7 @@ from autoscaler.config.settings import (
     Config,
     IncludedFile,
     MainFile,
+    QueryModels,
     Settings,
     Sources,
 )
@@ -180,16 +181,13 @@ def config_of(
 ) -> Config:
     """Convert documents that satisfy all rules, and their ``targets`` one after another."""
     parts: list[MainFile | IncludedFile] = [main, *included]
-    queries = Queries(
-        {name: query for part in parts for name, query in part.queries.items()},
-        main.resource_queries,
-        {name: server.resource_queries for name, server in main.prometheus.servers.items()},
-        tuple(sorted({name for cluster in main.clusters or () for name in cluster.series_labels})),
-    )
-    shared: _Shared = cache(lambda value: value)
+    named = {name: query for part in parts for name, query in part.queries.items()}
+    models = QueryModels(named, main.resource_queries)
+    queries = queries_of(main, models)
+    shared: Shared = cache(lambda value: value)
     clusters = {cluster.name: cluster for cluster in main.clusters or ()}
     converted = tuple(
-        _target_of(target, cluster, queries, main.sync_period, shared)
+        target_of(target, target.namespace, cluster, queries, main.sync_period, shared)
         for target in targets
         for cluster in _clusters_of(target, clusters)
     )
@@ -197,11 +195,24 @@ def config_of(
     election = main.leader_election
     namespace = election.namespace or pod_namespace or ""
     settings["leader_election"] = election.model_copy(update={"namespace": namespace})
+    if main.objects.enabled:
+        settings["query_models"] = models
     # Everything is already valid.
     return Config.model_construct(**settings, path=path, sources=sources, targets=converted)
 
 
-_Shared: TypeAlias = Callable[[Any], Any]
+def queries_of(settings: Settings, models: QueryModels) -> Queries:
+    """Return all queries of a configuration."""
+    clusters = settings.clusters or ()
+    return Queries(
+        models.named,
+        models.resources,
+        {name: server.resource_queries for name, server in settings.prometheus.servers.items()},
+        tuple(sorted({name for cluster in clusters for name in cluster.series_labels})),
+    )
+
+
+Shared: TypeAlias = Callable[[Any], Any]
 """Returns the first of equal values, so that many targets share one object."""
 
 
@@ -214,13 +225,15 @@ def _clusters_of(
     return [clusters[name] for name in target.clusters or only or clusters]
 
 
-def _target_of(
-    target: model.TargetModel,
+def target_of(
+    target: model.ScalingModel,
+    namespace: str,
     cluster: ClusterSettings | None,
     queries: Queries,
     sync_period: float,
-    shared: _Shared,
+    shared: Shared,
 ) -> Target:
+    """Convert a valid model; ``sync_period`` is its default."""
     extensions, server, labels = _extensions(target, shared), target.server, Labels()
     if cluster is not None:
         server = server or cluster.prometheus
@@ -228,9 +241,11 @@ def _target_of(
     low, high = target.min_replicas_query, target.max_replicas_query
     hold = target.hold_scale_down_query
     return Target(
-        namespace=target.namespace,
+        namespace=namespace,
         spec=to_core(target),
-        queries=tuple(queries.for_metric(metric, server, labels) for metric in target.metrics),
+        queries=tuple(
+            shared(queries.for_metric(metric, server, labels)) for metric in target.metrics
+        ),
         sync_period=sync_period if target.sync_period is None else target.sync_period,
         extensions=NO_EXTENSIONS if extensions == NO_EXTENSIONS else shared(extensions),
         min_replicas_query=None if low is None else shared(bound_query_of(low, server)),
@@ -246,7 +261,7 @@ def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> H
     return HoldQuery(query, selector, is_condition(query.promql) is True)
 
 
-def _extensions(target: model.TargetModel, shared: _Shared) -> Extensions:
+def _extensions(target: model.ScalingModel, shared: Shared) -> Extensions:
     activations = tuple(quantities.parse_fine(each.activation or "0") for each in target.metrics)
     extensions, fallback = target.as_core(Extensions), target.fallback
     # The current count needs no other count.

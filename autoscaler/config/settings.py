@@ -32,7 +32,13 @@ from autoscaler.config.fields import (
 from autoscaler.config.models import Items, Model, OrDefault, fields_by_key, seconds
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.config.shards import Shard, url_of
-from autoscaler.config.spec_model import QuerySource, TargetModel, Undecided
+from autoscaler.config.spec_model import (
+    LabelSelector,
+    QueryModel,
+    QuerySource,
+    TargetModel,
+    Undecided,
+)
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.extensions import Mode
 from autoscaler.core.spec import Flags
@@ -213,6 +219,49 @@ class WebSettings(Model):
         return self.tls is not None and self.tls.client_auth_type == REQUIRED
 
 
+class NamespaceSelector(LabelSelector):
+    """Selects namespaces by their labels; all conditions must hold."""
+
+
+class NamespaceSelection(Model):
+    """Namespaces by name, or by label."""
+
+    names: OrDefault[Items[DnsLabel]] = Field(default_factory=tuple)
+    """The names of the namespaces."""
+    selector: NamespaceSelector | None = None
+    """Selects namespaces by their labels, in place of `names`."""
+
+
+class ObjectQuotas(Model):
+    """What the PromqlAutoscalers of one namespace may use together or each."""
+
+    objects: OrDefault[PositiveCount] = 100
+    """The most objects of a namespace."""
+    queries: OrDefault[PositiveCount] = 200
+    """The most different queries that a namespace sends per sync."""
+    sync_period: OrDefault[SyncPeriod] = seconds(15.0)
+    """The shortest `syncPeriod` of an object."""
+    max_replicas: OrDefault[PositiveCount] = 1000
+    """The largest number of replicas of an object."""
+
+
+class ObjectsSettings(Model):
+    """The PromqlAutoscaler objects in the clusters: who may have some, and what they may use."""
+
+    enabled: OrDefault[bool] = False
+    """Whether the objects in the clusters are targets too."""
+    namespaces: NamespaceSelection | None = None
+    """The namespaces whose objects count. Default: all."""
+    servers: OrDefault[Annotated[Items[Text], Field(min_length=1)]] = (DEFAULT_SERVER,)
+    """The Prometheus servers that objects may name: keys of `prometheus.servers`, or default."""
+    queries: OrDefault[Items[Text]] = Field(default_factory=tuple)
+    """The keys of `queries` that objects may name; their PromQL is not restricted."""
+    unrestricted_namespaces: OrDefault[Items[DnsLabel]] = Field(default_factory=tuple)
+    """Namespaces whose objects may query the series of all namespaces."""
+    quotas: OrDefault[ObjectQuotas] = Field(default_factory=ObjectQuotas)
+    """The limits of each namespace."""
+
+
 class Settings(Model):
     """All settings of a configuration, without queries and targets."""
 
@@ -253,6 +302,8 @@ class Settings(Model):
 
     scale_down_breaker: ScaleDownBreaker | None = None
     """Protects a fleet from bad data. Default: off."""
+    objects: OrDefault[ObjectsSettings] = Field(default_factory=ObjectsSettings)
+    """The PromqlAutoscaler objects in the clusters, which are targets too. Default: none."""
 
     @property
     def web_listen(self) -> Address | None:
@@ -332,6 +383,16 @@ class Sources:
     """The files among them that caused a refusal, such as a missing secret."""
 
 
+@dataclass(frozen=True)
+class QueryModels:
+    """The queries of a configuration, from which later targets are made."""
+
+    named: Mapping[str, QueryModel]
+    """`queries` of all files."""
+    resources: Mapping[str, QueryModel]
+    """`resourceQueries` of the main file."""
+
+
 class Config(Settings):
     """A valid configuration: its settings, and the targets of all files with their queries."""
 
@@ -342,6 +403,8 @@ class Config(Settings):
     """In the order of the files; each workload once."""
     shard: Shard | None = None
     """The shard of this process; the targets and connections are its own."""
+    query_models: QueryModels = QueryModels({}, {})
+    """The queries for targets of objects."""
 
     @property
     def connections(self) -> Mapping[str, KubernetesSettings]:

@@ -1,12 +1,14 @@
 """The rules between fields of the settings: servers, clusters, the listener, the election."""
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pydantic import JsonValue
 
 from autoscaler.config import durations
 from autoscaler.config import rule_forms as form
+from autoscaler.config.documents import entries
+from autoscaler.config.error_messages import suggestion
 from autoscaler.config.fields import Address, listen_address
 from autoscaler.config.models import Model, fields_by_key
 from autoscaler.config.prometheus_connection import (
@@ -22,6 +24,8 @@ from autoscaler.config.settings import (
     LeaderElection,
     MainFile,
     NamedServer,
+    NamespaceSelection,
+    ObjectsSettings,
     WebAuth,
     WebTls,
 )
@@ -136,11 +140,23 @@ def _address(value: object) -> Address | None:
 _ZERO_RESOURCES = Rule("resourceQueries", _zero_resources, f"{{}}: {form.NO_ZERO_OF_PODS}")
 
 
+_WITH_OBJECTS = form.with_key("objects", form.where("enabled", True))  # noqa: FBT003 - JSON
+
+
+def _unknown_entry(
+    key: str, fields: Fields, known: Collection[str] | None
+) -> tuple[str, str] | None:
+    """Return the first unknown name in a list, and the known ones."""
+    names = (name for _, name in entries(fields, key) if isinstance(name, str))
+    unknown = None if known is None else next((n for n in names if n not in known), None)
+    return None if unknown is None or known is None else (unknown, suggestion(unknown, known))
+
+
 SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
     MainFile: (
         form.stated(
             "targets",
-            {"anyOf": [form.has("targets"), form.has("include")]},
+            {"anyOf": [form.has("targets"), form.has("include"), _WITH_OBJECTS]},
             "is missing: the workloads to scale; or `include` the files that hold them",
             fixed_by=("targets", "include"),
         ),
@@ -240,6 +256,25 @@ SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
         form.any_of(
             ("bearerTokenFile", "basicAuthUsersFile"),
             "needs bearerTokenFile, basicAuthUsersFile or both: how clients sign in",
+        ),
+    ),
+    ObjectsSettings: (
+        Rule(
+            "servers",
+            lambda objects, context: _unknown_entry("servers", objects, context.resources),
+            "`{}` is not in `prometheus.servers`: {}",
+        ),
+        Rule(
+            "queries",
+            lambda objects, context: _unknown_entry("queries", objects, context.queries),
+            "`{}` is not in `queries`: {}",
+        ),
+    ),
+    NamespaceSelection: (
+        form.stated(
+            "",
+            form.not_both("names", "selector"),
+            "has both `names` and `selector`: keep one of them",
         ),
     ),
     LeaderElection: (

@@ -497,17 +497,9 @@ class ScheduleModel(Model):
     at once."""
 
 
-class TargetModel(HorizontalPodAutoscalerSpec):
-    """One workload and its scaling: a namespace, a HorizontalPodAutoscalerSpec, and more."""
+class ScalingModel(HorizontalPodAutoscalerSpec):
+    """A HorizontalPodAutoscalerSpec, and the keys that the HPA does not have."""
 
-    cluster: DnsLabel | None = None
-    """The name of one of `clusters`. Default: the only one."""
-    clusters: Annotated[Items[DnsLabel], Field(min_length=1)] | None = None
-    """Names of several clusters with such a workload: one target each, equal except for the
-    cluster."""
-    namespace: DnsLabel
-    """The namespace of the workload."""
-    undecided: Undecided
     sync_period: SyncPeriod | None = None
     """The time from one decision on this target to the next, 1s to 1h. Default: the document's
     syncPeriod."""
@@ -533,3 +525,23 @@ class TargetModel(HorizontalPodAutoscalerSpec):
     answer, or returns a series that is not 0 (any series, if it is a comparison)."""
     ignore_surge: OrDefault[bool] = False
     """Whether to ignore pods above spec.replicas, as in a rollout."""
+
+
+class TargetModel(ScalingModel):
+    """One workload and its scaling: a namespace, a HorizontalPodAutoscalerSpec, and more."""
+
+    cluster: DnsLabel | None = None
+    """The name of one of `clusters`. Default: the only one."""
+    clusters: Annotated[Items[DnsLabel], Field(min_length=1)] | None = None
+    """Names of several clusters with such a workload: one target each, equal except for the
+    cluster."""
+    namespace: DnsLabel
+    """The namespace of the workload."""
+    undecided: Undecided
+
+
+class ObjectSpecModel(ScalingModel):
+    """The spec of a PromqlAutoscaler, which scales a workload in its own namespace."""
+
+    queries: OrDefault[dict[Text, QuerySource]] = Field(default_factory=dict)
+    """PromQL by name, for the metrics of this object."""

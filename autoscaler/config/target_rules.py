@@ -294,7 +294,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             shown=True,
         ),
     ),
-    model.TargetModel: (
+    model.ScalingModel: (
         form.stated(
             "minReplicas",
             form.implies(form.has("idle"), {"not": form.where("minReplicas", 0)}),
@@ -322,6 +322,15 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             lambda target, _: form.repeated_name(target, "schedules"),
             "two of them are called `{}`: give each a name of its own",
         ),
+        Rule(
+            HOLD_QUERY,
+            _unclear_hold,
+            "compares inside of something else, so that it is unclear what a 0 says: put the "
+            "comparison last, as in `max by (job) (up) == 0`, or count, as in `count(up == 0)`",
+        ),
+        form.SERVER,
+    ),
+    model.TargetModel: (
         *(
             Rule(key, functools.partial(_unknown_cluster, key), "`{}` is not in `clusters`: {}")
             for key in ("cluster", "clusters")
@@ -343,13 +352,6 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             "names `{}` twice: a workload has one target in each cluster",
             form.properties(clusters={"uniqueItems": True}),
         ),
-        Rule(
-            HOLD_QUERY,
-            _unclear_hold,
-            "compares inside of something else, so that it is unclear what a 0 says: put the "
-            "comparison last, as in `max by (job) (up) == 0`, or count, as in `count(up == 0)`",
-        ),
-        form.SERVER,
     ),
     model.IdleModel: (
         Rule("replicas", _too_few_awake, "must be less than minReplicas, which is {}", shown=True),

@@ -138,6 +138,8 @@ class Target:
     """The query that prevents scale-downs; None without one."""
     cluster: str = ""
     """The name of its cluster; empty where the configuration names none."""
+    object_name: str = ""
+    """The name of the PromqlAutoscaler that it comes from; empty for a target of a file."""
 
     key: str = field(init=False, compare=False)
     """The identity (`TargetName`), unique in all clusters."""
