@@ -421,9 +421,9 @@ class ClusterObserver(ElectionObserver):
         self._announcements.log_state(event, ok, of_cluster(self._name, sentence))
         self._announcements.instruments.watch_notes.inc()
 
-    def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Report whether Events can be written."""
-        self._announcements.log_state("events", ok, of_cluster(self._name, sentence))
+    def writes_changed(self, what: str, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report whether "events" or "statuses" can be written."""
+        self._announcements.log_state(what, ok, of_cluster(self._name, sentence))
 
     def role_changed(self, role: Role, sentence: str) -> None:
         """Report the role of this process in the election."""

@@ -249,12 +249,12 @@ class EventReporter(Reporter):
             sentence = (
                 f"Events cannot be written ({why}); it is tried again every {pause:g} seconds"
             )
-            self._observer.events_changed(ok=False, sentence=sentence)
+            self._observer.writes_changed("events", ok=False, sentence=sentence)
 
     def _allowed(self, namespace: str) -> None:
         if self._pauses.pop(namespace, None) is not None and self._forbidden:
             self._forbidden = False
-            self._observer.events_changed(ok=True, sentence="Events can be written now")
+            self._observer.writes_changed("events", ok=True, sentence="Events can be written now")
 
 
 _Kind = tuple[str, str, str]

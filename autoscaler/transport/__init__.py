@@ -25,8 +25,8 @@ class Observer:
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - a callback's shape
         """Observe that objects can no longer be watched or listed, or can again."""
 
-    def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Observe that Kubernetes Events can no longer be written, or can again."""
+    def writes_changed(self, what: str, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Observe that "events" or "statuses" can no longer be written, or can again."""
 
     def fault(self, error: BaseException) -> None:
         """Observe a defect of the autoscaler, which continues to run."""

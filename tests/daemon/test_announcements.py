@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def lines() -> Iterator[Lines]:
 
 def test_a_fault_is_a_warning_and_its_end_is_not(announced: Announced, lines: Lines) -> None:
     of_cluster = announced.announcements.of_cluster("eu")
-    for report in (of_cluster.watch_changed, of_cluster.events_changed):
+    for report in (of_cluster.watch_changed, partial(of_cluster.writes_changed, "statuses")):
         for ok in (False, True):
             report(ok, "why")
     for ok in (False, True):
@@ -49,8 +50,8 @@ def test_a_fault_is_a_warning_and_its_end_is_not(announced: Announced, lines: Li
     assert [(line["event"], line["log_level"], "eu" in line["message"]) for line in lines] == [
         ("not_watched", "warning", True),
         ("watched", "info", True),
-        ("events", "warning", True),
-        ("events", "info", True),
+        ("statuses", "warning", True),
+        ("statuses", "info", True),
         ("state", "warning", False),
         ("state", "info", False),
     ]

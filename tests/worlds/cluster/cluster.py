@@ -104,7 +104,8 @@ class Noting(Observer):
     def watch_changed(self, ok: bool, sentence: str) -> None:
         self._notes.append(f"good: {sentence}" if ok else sentence)
 
-    events_changed = watch_changed
+    def writes_changed(self, what: str, ok: bool, sentence: str) -> None:  # noqa: ARG002 - in it
+        self.watch_changed(ok, sentence)
 
 
 def soon() -> float:
