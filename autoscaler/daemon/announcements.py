@@ -18,6 +18,7 @@ import structlog
 from autoscaler import __version__, clock
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.exposure import warnings_of
+from autoscaler.config.objects import ObjectRefusal
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration, rfc3339
@@ -69,6 +70,7 @@ class Announcements(Observer, Reporter):
         """The clusters that this process leads."""
         self._served: AbstractSet[str] = frozenset()
         self._unreached: dict[str, str] = {}
+        self._refused: dict[str, ObjectRefusal] = {}
         self.web_file_changed = partial(self.log_state, "web_file")
         """Reports that a file of `web` is unusable, or usable again."""
         self.state = partial(self.log_state, "state", part=Component.STATE)
@@ -356,6 +358,18 @@ class Announcements(Observer, Reporter):
             self._log.error("more_documents_refused", message=message, documents=left)
         self._health.report(Component.RELOAD, ok=not refused, message=message)
         self._configured(config)
+
+    def objects(self, accepted: int, refused: Mapping[str, ObjectRefusal]) -> None:
+        """Report which PromqlAutoscalers are refused, once for each reason, and count them."""
+        self.instruments.count_objects(accepted, len(refused))
+        new = [(name, why) for name, why in refused.items() if self._refused.get(name) != why]
+        self._refused = dict(refused)
+        for name, why in new[:_MOST_PROBLEMS]:
+            message = f"PromqlAutoscaler {name} is not in force: {why.message}"
+            self._log.warning("object_refused", message=message, reason=why.reason.value)
+        if (left := len(new) - _MOST_PROBLEMS) > 0:
+            message = f"{left} more PromqlAutoscalers are not in force; see their conditions"
+            self._log.warning("more_objects_refused", message=message, objects=left)
 
     def log_state(
         self,

@@ -16,13 +16,19 @@ from autoscaler.config import Config
 from autoscaler.config.exposure import warnings_of_access
 from autoscaler.config.loading import ANYWHERE
 from autoscaler.config.prometheus_connection import PrometheusSettings
-from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
+from autoscaler.config.settings import (
+    ClusterSettings,
+    KubernetesSettings,
+    LeaderElection,
+    ObjectsSettings,
+)
 from autoscaler.config.shards import Shard
 from autoscaler.core.observation import ReadFailure, UncheckedControl
 from autoscaler.core.target import Target
 from autoscaler.core.writes import SkippedWrite, SkippedWriteReason
 from autoscaler.daemon.announcements import Announcements, of_cluster
 from autoscaler.daemon.events import EventReporter, own_pod
+from autoscaler.daemon.object_status import ObjectStatusWriter
 from autoscaler.kubernetes import ConnectError, Scales, UncachedCluster, WatchedCluster
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.autoscalers import ListedAutoscalers
@@ -30,6 +36,7 @@ from autoscaler.kubernetes.connection import ClusterEndpoint, find_api_server
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events
 from autoscaler.kubernetes.leadership import leader_election
+from autoscaler.kubernetes.objects import ObjectWatch
 from autoscaler.kubernetes.rights import MissingRight, missing_rights
 from autoscaler.kubernetes.watch_requests import ClusterBudget
 from autoscaler.prometheus import PrometheusReader
@@ -112,6 +119,10 @@ class ConnectedCluster:
             ):
                 announcements.insecure(sentence)
             self.caches = opened.enter_context(closing(self._caches()))
+            watch = ObjectWatch(self.api, observer=self.observer, budget=self._budget())
+            self.objects = opened.enter_context(closing(watch))
+            self.statuses: ObjectStatusWriter | None = None
+            """Writes the status of objects, once they are targets."""
             self._opened = opened.pop_all()
 
     def _caches(self) -> WatchedCluster:
@@ -119,8 +130,11 @@ class ConnectedCluster:
             self.api,
             Scales(self.api, self.gate, self.observer),
             observer=self.observer,
-            budget=None if self.name == DEFAULT_CLUSTER else ClusterBudget(_BYTES_OF_ONE),
+            budget=self._budget(),
         )
+
+    def _budget(self) -> ClusterBudget | None:
+        return None if self.name == DEFAULT_CLUSTER else ClusterBudget(_BYTES_OF_ONE)
 
     def is_of(self, settings: KubernetesSettings, shard: Shard | None) -> bool:
         """Return whether these settings reach the same cluster; the unnamed one stays."""
@@ -130,6 +144,13 @@ class ConnectedCluster:
     def set_targets(self, targets: Iterable[Target]) -> None:
         """Watch what the targets in this cluster need."""
         self.caches.set_targets([target for target in targets if target.cluster == self.name])
+
+    def set_objects(self, settings: ObjectsSettings) -> None:
+        """Watch the PromqlAutoscalers that count, or none, and write their status."""
+        self.objects.select(settings.namespaces, enabled=settings.enabled)
+        if settings.enabled and self.statuses is None:
+            writer = ObjectStatusWriter(self.api, gate=self.gate, observer=self.observer)
+            self.statuses = self._opened.enter_context(closing(writer))
 
     def close(self) -> None:
         """Close everything, within seconds; all writes must have ended."""
@@ -304,6 +325,13 @@ class Connections:
     def opened(self) -> Sequence[ConnectedCluster | PrometheusReader | EventReporter]:
         """Return all connections, dependencies first."""
         return *self.clusters.values(), *self.prometheus.values(), *self.events.values()
+
+    def reporters(self) -> Mapping[str, Sequence[Reporter]]:
+        """Return the reporters of each cluster: its Events, and the status of its objects."""
+        return {
+            name: [each for each in (self.events.get(name), cluster.statuses) if each is not None]
+            for name, cluster in self.clusters.items()
+        }
 
     def event_counts(self) -> EventCounts:
         """Return the Event counts since these connections were opened."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -358,7 +359,7 @@ class Reporters(Reporter):
     def __init__(
         self,
         reporters: Sequence[Reporter],
-        of_clusters: Mapping[str, Reporter] = MappingProxyType({}),
+        of_clusters: Mapping[str, Sequence[Reporter]] = MappingProxyType({}),
     ) -> None:
         self._reporters = tuple(reporters)
         self._of_clusters = of_clusters
@@ -370,8 +371,8 @@ class Reporters(Reporter):
 
     def report(self, result: SyncResult) -> None:
         """Report to each of them."""
-        own = self._of_clusters.get(result.target.cluster)
-        for reporter in self._reporters if own is None else (*self._reporters, own):
+        own = self._of_clusters.get(result.target.cluster, ())
+        for reporter in (*self._reporters, *own):
             try:
                 reporter.report(result)
             except Exception as error:  # noqa: BLE001 - scaling continues without it
@@ -384,7 +385,7 @@ class Reporters(Reporter):
 
     def breaker_changed(self, news: BreakerNews) -> None:
         """Report to each of them."""
-        for reporter in (*self._reporters, *self._of_clusters.values()):
+        for reporter in (*self._reporters, *chain(*self._of_clusters.values())):
             reporter.breaker_changed(news)
 
     def clock_set(self, seconds: float) -> None:

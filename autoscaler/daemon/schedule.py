@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -116,13 +116,15 @@ class SyncSchedule:
         meanwhile: Callable[[], None] = lambda: None,
         *,
         at_once: bool = True,
+        soon: AbstractSet[str] = frozenset(),
     ) -> None:
         """Replace the slots while no sync runs of a changed or removed target.
 
         Other slots continue; with ``at_once`` all slots are awaited. ``meanwhile`` is called
         when no sync
         of the awaited slots runs, and none of them begins until it has returned. A slot of the same
-        period and offset as before keeps its due time, any other is due at once. The present slots
+        period and offset as before keeps its due time, any other is due at once; in all of them the
+        targets of ``soon`` are synced at once. The present slots
         stay if ``meanwhile`` raises, and with HangingSyncError if a sync does not end in time or
         ``stop`` is set; immediately if one has already run too long.
         """
@@ -136,7 +138,9 @@ class SyncSchedule:
                 }
                 self._wait_for_syncs()
             meanwhile()
+            kept = self._slots.keys() & new.keys()
             self._put(new)
+            self._run_parts(kept if soon else (), soon.__contains__)
         finally:
             with self._state:
                 self._held_up = frozenset()
@@ -155,8 +159,11 @@ class SyncSchedule:
 
         Due times stay. If the next sync comes first, no additional one is needed.
         """
-        for name, slot in self._slots.items():
-            if any(wanted(target.key) for target in slot.targets):
+        self._run_parts(self._slots, wanted)
+
+    def _run_parts(self, names: Iterable[str], wanted: Callable[[str], bool]) -> None:
+        for name in names:
+            if any(wanted(target.key) for target in self._slots[name].targets):
                 self._scheduler.add_job(self._run_part, args=(name, wanted))
 
     def follow_clock(self) -> None:

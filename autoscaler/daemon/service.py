@@ -27,6 +27,7 @@ from autoscaler.daemon.connections import (
 )
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
+from autoscaler.daemon.objects import ObjectSource, ObjectStates
 from autoscaler.daemon.recording import open_recording
 from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
@@ -36,6 +37,7 @@ from autoscaler.daemon.state_directory import Memory, await_turn, look_for_relea
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.kubernetes.leadership import unique
+from autoscaler.kubernetes.objects import ObjectWatch
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import Ports, Reporter
@@ -48,6 +50,10 @@ from autoscaler.web.site import Site, Views
 
 SYNCED_WITHIN_SECONDS = 10.0
 """How long the first sync waits for the watches, in seconds; uncached objects are read."""
+
+OBJECTS_WITHIN_SECONDS = 30.0
+"""How long the start waits for the first list of objects, in seconds; later ones are targets as
+soon as they are listed, without the histories of an earlier run."""
 
 LONGEST_SYNC_SECONDS = 30.0
 """The longest sync in seconds, however long its period: its data would be outdated."""
@@ -71,7 +77,7 @@ def serve(config: Config, *, shadow: bool = False, shard: int | None = None) -> 
     with ExitStack() as stack:
         telemetry = Telemetry(config, stack)
         if _has_turn(config, telemetry.announcements, signals.stop, stack):
-            MainLoop(config, signals, stack, telemetry, source).run()
+            MainLoop(config, signals, stack, telemetry, source, shadow=shadow).run()
     telemetry.announcements.stopped(signals.received)
 
 
@@ -109,7 +115,8 @@ class Telemetry:
 class MainLoop:
     """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first.
 
-    Later configurations come from ``source``, by default the files of ``config``.
+    Later configurations come from ``source``, by default the files of ``config``; the objects in
+    the clusters are added to them, with ``shadow`` in shadow.
     """
 
     def __init__(
@@ -119,6 +126,8 @@ class MainLoop:
         stack: ExitStack,
         telemetry: Telemetry | None = None,
         source: ConfigSource | None = None,
+        *,
+        shadow: bool = False,
     ) -> None:
         self.config = config
         self.signals = signals
@@ -128,8 +137,15 @@ class MainLoop:
         # A reload replaces them.
         stack.callback(lambda: self.connections.close())  # noqa: PLW0108
         announcements.serves(config.connections.keys())
+        source = source or FileSource(config.path, config.sources)
+        self.source = ObjectSource(
+            source, config, self._object_watches, self._tell_objects, shadow=shadow
+        )
+        listed = self._begin_objects()
+        self.config = config = self.source.first()
         metrics.event_counts = lambda: self.connections.event_counts()  # noqa: PLW0108
-        self._memory = memory = open_memory(config, announcements, metrics, stack)
+        memory = open_memory(config, announcements, metrics, stack, forgets=listed)
+        self._memory = memory
         recording = open_recording(config, announcements, metrics, stack)
         self._begin_watches()
         self._no_series = stack.enter_context(
@@ -144,9 +160,10 @@ class MainLoop:
         schedule = SyncSchedule(signals.stop, metrics.instruments, self._sync, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
+        self._targets: Sequence[Target] = ()
+        """The targets that are synced."""
         self._reach_again_at = clock.monotonic() + RETRY_SECONDS
-        source = source or FileSource(config.path, config.sources)
-        self.reload = Reload(config, source, self._reconfigure, announcements)
+        self.reload = Reload(config, self.source, self._reconfigure, announcements)
         telemetry.site.history_lines = self._history_lines
         telemetry.site.views = self._views(recording.reader)
 
@@ -158,6 +175,32 @@ class MainLoop:
         process = unique(election.identity or socket.gethostname())
         connect = partial(ConnectedCluster, election, process, stop, announcements)
         return Connections(self.config, connect, stop, announcements)
+
+    def _object_watches(self) -> Mapping[str, ObjectWatch]:
+        return {name: cluster.objects for name, cluster in self._clusters.items()}
+
+    def _begin_objects(self) -> bool:
+        """Watch the objects that may be targets; return whether all of them are known in time."""
+        for cluster in self._clusters.values():
+            cluster.set_objects(self.config.objects)
+        end = clock.monotonic() + OBJECTS_WITHIN_SECONDS
+        for watch in self._object_watches().values():
+            while not watch.wait_settled(min(end, clock.monotonic() + _STOP_CHECK_SECONDS)):
+                if clock.monotonic() >= end or self.signals.stop.is_set():
+                    return False
+        return not self.connections.unreached
+
+    def _tell_objects(self, states: ObjectStates) -> None:
+        """Pass the states of objects to the writers of their status, and to the log."""
+        for name, cluster in self._clusters.items():
+            if cluster.statuses is not None:
+                accepted = states.accepted_in(name)
+                cluster.statuses.configure_objects(accepted)
+                cluster.statuses.refuse(states.refused_in(name))
+        self.telemetry.announcements.objects(
+            len(states.accepted),
+            {"/".join(filter(None, key)): why for key, (_, why) in states.refused.items()},
+        )
 
     def _begin_watches(self) -> None:
         clusters, stop = [*self._clusters.values()], self.signals.stop
@@ -267,7 +310,14 @@ class MainLoop:
     def _swap(self, config: Config, connections: Connections, *, at_once: bool = True) -> None:
         slots = slots_of(config.targets)
         change = partial(self._apply, config, slots, connections)
-        self.schedule.swap(slots, change, at_once=at_once)
+        before = {target.key: target for target in self._targets if target.object_name}
+        soon = {
+            target.key
+            for target in config.targets
+            if target.object_name and before.get(target.key) != target
+        }
+        self.schedule.swap(slots, change, at_once=at_once, soon=soon)
+        self._targets = config.targets
 
     def _reach_again(self) -> None:
         """Connect again to unreached clusters from time to time."""
@@ -303,6 +353,7 @@ class MainLoop:
         """Switch to a configuration while no sync runs of a changed or removed target."""
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
+            cluster.set_objects(config.objects)
             cluster.set_targets(targets)
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
@@ -320,7 +371,7 @@ class MainLoop:
                 **{name: cluster.caches for name, cluster in connections.clusters.items()},
                 **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
             },
-            reporter=Reporters(self._reporters, connections.events),
+            reporter=Reporters(self._reporters, connections.reporters()),
             history_store=self._memory.history_store,
         )
 
@@ -336,7 +387,8 @@ class MainLoop:
 
     def _report_caches(self) -> None:
         for name, cluster in self._clusters.items():
-            synced = cluster.caches.wait_synced(clock.monotonic())
+            now = clock.monotonic()
+            synced = cluster.caches.wait_synced(now) and cluster.objects.wait_settled(now)
             there = "every watch that is permitted has its objects"
             message = there if synced else "watches are not there yet"
             component = part_of(Component.CACHES, name)

@@ -66,9 +66,14 @@ class Memory:
 
 
 def open_memory(
-    config: Config, announcements: Announcements, metrics: Metrics, stack: ExitStack
+    config: Config,
+    announcements: Announcements,
+    metrics: Metrics,
+    stack: ExitStack,
+    *,
+    forgets: bool = True,
 ) -> Memory:
-    """Open the state directory until ``stack`` closes it; forget all other targets."""
+    """Open the state directory until ``stack`` closes it; ``forgets`` all other targets."""
     if config.state_directory is None:
         return Memory(NoHistoryStore())
     store = SqliteHistoryStore(config.state_directory, announcements.state)
@@ -78,7 +83,8 @@ def open_memory(
     announcements.resumed(resumption)
     earlier, resumption = resumption, of_cluster(resumption, config.first_cluster)
     now, known = resumption.now, known_of(config.targets, resumption)
-    store.drop(earlier.histories.keys() - known.keys())
+    if forgets:
+        store.drop(earlier.histories.keys() - known.keys())
     for key, history in known.items():
         if history is not earlier.histories.get(key):
             # Another restart may come before its first sync.

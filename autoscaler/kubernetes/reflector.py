@@ -118,6 +118,8 @@ class Reflector(Generic[CacheT]):
         """The first refusal before the first list, until it is confirmed."""
         self._refusal_reason: str | None = None
         """Why the collection cannot be watched, in the state REFUSED."""
+        self.refusal_status: int | None = None
+        """The HTTP status of the last confirmed refusal."""
         self._thread = threading.Thread(target=self._run, name=f"watch {cache.name}", daemon=True)
 
     def start(self) -> None:
@@ -283,6 +285,7 @@ class Reflector(Generic[CacheT]):
             # A server that was down may first refuse requests when it returns.
             self._first_refusal = None
         elif self._is_final():
+            self.refusal_status = failure.status
             self._fall_back_to_reads(failure.message)
             self._ended.wait(self._pause_after_refusal.next())
             return

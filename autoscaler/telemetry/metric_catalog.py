@@ -149,6 +149,11 @@ WATCH_NOTES = _counter(
     "watch_notes_total",
     "Times that something could not be watched, or could again; the log has each.",
 )
+OBJECTS = _gauge(
+    "objects",
+    "PromqlAutoscaler objects: accepted as targets, or refused; their conditions say why.",
+    "state",
+)
 
 # -- the service ---------------------------------------------------------------------------
 

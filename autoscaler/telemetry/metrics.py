@@ -85,6 +85,7 @@ class Instruments:
         self._kubernetes_requests = self._new(Histogram, catalog.KUBERNETES_REQUEST_DURATION)
         self._kubernetes_retries = self._new(Counter, catalog.KUBERNETES_RETRIES)
         self.watch_notes = self._new(Counter, catalog.WATCH_NOTES)
+        self._objects = self._new(Gauge, catalog.OBJECTS)
 
         self._reloads = self._by_outcome(catalog.RELOADS, _SUCCEEDED, _FAILED)
         self._reload_attempt = self._new(Gauge, catalog.RELOAD_ATTEMPT)
@@ -110,6 +111,11 @@ class Instruments:
             self._prometheus_retries.labels(server)
             for code in ("200", NO_ANSWER):
                 self._prometheus_requests.labels(server, code)
+
+    def count_objects(self, accepted: int, refused: int) -> None:
+        """Set the numbers of objects."""
+        self._objects.labels("accepted").set(accepted)
+        self._objects.labels("refused").set(refused)
 
     def asked_prometheus(self, server: str, code: str, seconds: float) -> None:
         """Observe one request."""

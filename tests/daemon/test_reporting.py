@@ -238,7 +238,7 @@ def test_a_reporter_of_a_cluster_gets_only_its_results() -> None:
     everything, eu, us = world(), Memory(), Memory()
     lines_of(everything)
     (result,) = everything.results
-    reporters = Reporters([everything], {"eu": eu, "us": us})
+    reporters = Reporters([everything], {"eu": [eu], "us": [us]})
     for cluster in ("eu", "away"):
         reporters.report(replace(result, target=replace(result.target, cluster=cluster)))
     reporters.breaker_changed(BreakerNews(BreakerChange.ENDED, "", Trip(0, 1, 2, 3), 0, 3))
