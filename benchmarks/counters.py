@@ -13,6 +13,7 @@ _ON_BEHALF_OF_AUTOSCALING = {
     "statefulsets",
     "pods",
     "horizontalpodautoscalers",
+    "promqlautoscalers",
     "events",
     "subjectaccessreviews",
     "tokenreviews",

@@ -147,7 +147,7 @@ class ConnectedCluster:
 
     def set_objects(self, settings: ObjectsSettings) -> None:
         """Watch the PromqlAutoscalers that count, or none, and write their status."""
-        self.objects.select(settings.namespaces, enabled=settings.enabled)
+        self.objects.select(settings)
         if settings.enabled and self.statuses is None:
             writer = ObjectStatusWriter(self.api, gate=self.gate, observer=self.observer)
             self.statuses = self._opened.enter_context(closing(writer))

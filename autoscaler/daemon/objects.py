@@ -43,7 +43,7 @@ class ObjectStates(NamedTuple):
     def accepted_in(self, cluster: str) -> dict[str, WrittenObject]:
         """Return the accepted objects of a cluster by target."""
         return {
-            target: WrittenObject(record.name, record.namespace, record.generation, record.status)
+            target: WrittenObject(record.namespace, record.name, record.generation, record.status)
             for target, (key, record) in self.accepted.items()
             if key[0] == cluster
         }
@@ -94,6 +94,9 @@ class ObjectSource:
         """Newer ones, None for a removed one."""
         self._made: dict[ObjectKey, Target | ObjectRefusal] = {}
         self._buckets: dict[ObjectKey, TokenBucket] = {}
+        self._accepted: dict[str, ObjectKey] = {}
+        """By the keys of their targets."""
+        self._refused: dict[ObjectKey, ObjectRefusal] = {}
 
     def changed(self) -> bool:
         """Return whether a file has changed, or an object that may be followed now."""
@@ -177,32 +180,40 @@ class ObjectSource:
                 bucket = self._buckets.setdefault(key, TokenBucket(_BURST, _REFILL_SECONDS, now))
                 bucket.take(now)
             self._objects[key] = record
-        accepted, refused = self._judged()
-        self._tell(
-            ObjectStates(
-                {
-                    target.key: (key, record)
-                    for target, key, record in accepted
-                    if self._is_own(target.key)
-                },
-                {key: of for key, of in refused.items() if self._is_own(key[0] or key[1])},
-            )
-        )
+        accepted, self._refused = self._judged()
+        self._accepted = {target.key: key for key, target in accepted.items()}
+        self._tell(self._states())
         faults = {str(self._config.path): self._refusal} if self._refusal is not None else {}
-        return LoadedConfiguration(self._merged([target for target, *_ in accepted]), faults)
+        return LoadedConfiguration(self._merged([*accepted.values()]), faults)
 
-    def _judged(
-        self,
-    ) -> tuple[
-        list[tuple[Target, ObjectKey, ObjectRecord]],
-        dict[ObjectKey, tuple[ObjectRecord, ObjectRefusal]],
-    ]:
+    def tell_again(self) -> None:
+        """Tell what became of the objects, with the statuses that they have now."""
+        self._compare()
+        self._tell(self._states())
+
+    def _states(self) -> ObjectStates:
+        objects = self._objects
+        return ObjectStates(
+            {
+                target: (key, objects[key])
+                for target, key in self._accepted.items()
+                if self._is_own(target)
+            },
+            {
+                key: (objects[key], why)
+                for key, why in self._refused.items()
+                if self._is_own(key[0] or key[1])
+            },
+        )
+
+    def _judged(self) -> tuple[dict[ObjectKey, Target], dict[ObjectKey, ObjectRefusal]]:
         """Accept the objects, the oldest first, as far as nothing else scales their workloads."""
         quotas = self._config.objects.quotas
         owners = {target.key: "a target of the configuration" for target in self._config.targets}
         objects: dict[tuple[str, str], int] = defaultdict(int)
         queries: dict[tuple[str, str], set[QueryKey]] = defaultdict(set)
-        accepted, refused = [], {}
+        accepted: dict[ObjectKey, Target] = {}
+        refused: dict[ObjectKey, ObjectRefusal] = {}
         for key, record in sorted(self._objects.items(), key=_age):
             made = self._of(key, record)
             if isinstance(made, Target):
@@ -218,9 +229,9 @@ class ObjectSource:
                     objects[place] += 1
                     queries[place] = asked
                     owners[made.key] = f'PromqlAutoscaler "{record.name}"'
-                    accepted.append((made, key, record))
+                    accepted[key] = made
                     continue
-            refused[key] = (record, made)
+            refused[key] = made
         return accepted, refused
 
     def _of(self, key: ObjectKey, record: ObjectRecord) -> Target | ObjectRefusal:

@@ -270,6 +270,8 @@ class MainLoop:
             self.schedule.follow_clock()
             led = self._led()
             if led - led_before:
+                # The leader before may have written other statuses.
+                self.source.tell_again()
                 self.schedule.run_part(partial(_is_in, led - led_before))
             led_before = led
             self._report_caches()

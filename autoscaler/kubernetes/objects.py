@@ -2,14 +2,14 @@
 
 import json
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from sys import intern
 from typing import Any
 
 from autoscaler import clock
 from autoscaler.config.objects import API_VERSION, GROUP, MOST_BYTES, PLURAL
-from autoscaler.config.settings import NamespaceSelection
+from autoscaler.config.settings import NamespaceSelection, ObjectsSettings
 from autoscaler.config.spec_model import LabelSelector
 from autoscaler.kubernetes.api import Api, JsonObject, path_of
 from autoscaler.kubernetes.reflector import OperatorNotes, Reflector, WatchState
@@ -19,8 +19,9 @@ from autoscaler.transport import UNOBSERVED, Observer
 
 _MOST_SCOPES = 20
 """Above this number of namespaces, one watch covers all of them."""
-_MOST_OF_NAMESPACE = 1 << 20
-"""The most bytes of specs that are kept of one namespace."""
+_BYTES_OF_OBJECT, _LEAST_OF_NAMESPACE = 4096, 1 << 20
+"""The specs of one namespace are kept up to this number of bytes per object of its quota, or up to
+the second number of bytes if that is more."""
 _NOT_FOUND = 404
 _CLOSE_SECONDS = 1.0
 TIMINGS = WatchTimings(refused_pause=10.0)
@@ -53,10 +54,12 @@ class ObjectCache(Cache):
     `version` changes with each object that is added, removed or has another spec.
     """
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, most_of_namespace: Callable[[], int]) -> None:
+        """``most_of_namespace`` returns how many bytes of specs are kept of each namespace."""
         path = path_of(API_VERSION, PLURAL, namespace)
         super().__init__(f"{PLURAL}.{GROUP}", namespace, "", path)
         self.instead = "the last known ones stay in force; none are known before the first list"
+        self._most = most_of_namespace
         self.listed = False
         """Whether a list has been read."""
         self.version = 0
@@ -77,7 +80,7 @@ class ObjectCache(Cache):
             freed = {
                 name
                 for name in self._left_out
-                if self._bytes_of.get(name, 0) + MOST_BYTES <= _MOST_OF_NAMESPACE
+                if self._bytes_of.get(name, 0) + MOST_BYTES <= self._most()
             }
             self._left_out -= freed
         return bool(freed)
@@ -127,7 +130,7 @@ class ObjectCache(Cache):
 
     def _put(self, name: ObjectName, record: ObjectRecord) -> None:
         kept = self._bytes_of.get(record.namespace, 0)
-        if record.spec is not None and kept + len(record.spec) > _MOST_OF_NAMESPACE:
+        if record.spec is not None and kept + len(record.spec) > self._most():
             self._left_out.add(record.namespace)
             record = replace(record, spec=None)
         self._bytes_of[record.namespace] = kept + len(record.spec or b"")
@@ -225,15 +228,17 @@ class ObjectWatch:
         self._lock = threading.Lock()
         self._changed = threading.Condition()
         self._selection: NamespaceSelection | None = None
+        self._most_objects = 0
         self._needed: Collection[str] = ()
         self._namespaces: Reflector[NamespaceCache] | None = None
         self._scopes = WatchScopes(self._watch, _MOST_SCOPES, self._notes, self._notify)
         self._ended: list[Reflector[Any]] = []
 
-    def select(self, selection: NamespaceSelection | None, *, enabled: bool = True) -> None:
-        """Watch the objects of these namespaces, None for all; without ``enabled`` nothing."""
-        selection = selection or NamespaceSelection()
+    def select(self, settings: ObjectsSettings) -> None:
+        """Watch the objects of the namespaces that count, if any do."""
+        selection, enabled = settings.namespaces or NamespaceSelection(), settings.enabled
         with self._lock:
+            self._most_objects = settings.quotas.objects
             before = self._selection and self._selection.selector
             selector = selection.selector if enabled else None
             if self._namespaces is not None and selector != before:
@@ -289,7 +294,9 @@ class ObjectWatch:
         return self._scopes.settled and (watch is None or watch.state is not WatchState.STARTING)
 
     def _watch(self, namespace: str, changed: Changed[ObjectCache]) -> Reflector[ObjectCache]:
-        cache = ObjectCache(namespace)
+        cache = ObjectCache(
+            namespace, lambda: max(_LEAST_OF_NAMESPACE, self._most_objects * _BYTES_OF_OBJECT)
+        )
         cache.budget = self._budget
         return Reflector(self._api, cache, self._timings, self._notes, changed)
 
