@@ -1,5 +1,6 @@
 """Objects in the cluster are targets: teams create, change, break and delete them."""
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -139,11 +140,14 @@ def test_histories_of_objects_outlive_a_kill(world: World, team: Team, tmp_path:
         daemon.kill()
     team.want(1)
     with world.running(document) as daemon:
-        daemon.first_sync(world.key("a"))
-        status = team.wait_ready("a", "True")
-        wait_until("a stabilized", lambda: daemon.syncs(world.key("a"))[-1]["state"])
-    assert world.replicas("a") == 4
-    assert status["reason"]
+
+        def state() -> str:
+            targets = json.loads(daemon.page("/api/v1/targets"))["targets"]
+            return str(targets[0]["state"]) if targets else ""
+
+        wait_until("the window counts", lambda: state() == "stabilizing")
+        assert world.replicas("a") == 4
+        assert team.condition("a", "ScalingActive")["status"] == "True"
 
 
 def test_objects_outlive_the_removal_of_their_kind(
