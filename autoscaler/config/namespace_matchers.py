@@ -118,7 +118,7 @@ def _check_windows(text: str) -> None:
         else:
             continue
         if found is None:
-            raise ValueError(f"after {token.text} stands more than a duration or a number")
+            raise ValueError(f"{token.text} is followed by more than a duration or a number")
         position = found.end()
 
 

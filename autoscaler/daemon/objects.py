@@ -215,7 +215,7 @@ class ObjectSource:
         accepted: dict[ObjectKey, Target] = {}
         refused: dict[ObjectKey, ObjectRefusal] = {}
         for key, record in sorted(self._objects.items(), key=_age):
-            made = self._of(key, record)
+            made = self._judge(key, record)
             if isinstance(made, Target):
                 owner, place = owners.get(made.key), made.place
                 asked = queries[place] | {query.key for query in made.all_queries}
@@ -234,7 +234,7 @@ class ObjectSource:
             refused[key] = made
         return accepted, refused
 
-    def _of(self, key: ObjectKey, record: ObjectRecord) -> Target | ObjectRefusal:
+    def _judge(self, key: ObjectKey, record: ObjectRecord) -> Target | ObjectRefusal:
         """Return the target of an object, made once for each spec."""
         made = self._made.get(key)
         if made is None:

@@ -86,6 +86,7 @@ class Instruments:
         self._kubernetes_retries = self._new(Counter, catalog.KUBERNETES_RETRIES)
         self.watch_notes = self._new(Counter, catalog.WATCH_NOTES)
         self._objects = self._new(Gauge, catalog.OBJECTS)
+        self.count_objects(0, 0)
 
         self._reloads = self._by_outcome(catalog.RELOADS, _SUCCEEDED, _FAILED)
         self._reload_attempt = self._new(Gauge, catalog.RELOAD_ATTEMPT)

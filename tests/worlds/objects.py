@@ -97,12 +97,12 @@ class Team:
     def wait_ready(self, name: str, status: str, reason: str | None = None) -> Json:
         """Wait for the condition Ready, and return it."""
 
-        def found() -> Json | None:
+        def ready_condition() -> Json | None:
             ready = self.condition(name)
             right = ready.get("status") == status and reason in {None, ready.get("reason")}
             return ready if right else None
 
-        return wait_until(f"{name} ready: {status} {reason}", found) or {}
+        return wait_until(f"{name} ready: {status} {reason}", ready_condition) or {}
 
     def want(self, replicas: float) -> None:
         """Set the demand of this namespace."""
