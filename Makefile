@@ -69,9 +69,10 @@ fix: $(VENV)/.dev
 lock: $(VENV)/.dev
 	scripts/lock.sh $(BIN)/uv
 
-## objects: renew the copies of the alert rules for the Prometheus Operator and the chart
+## objects: renew the CustomResourceDefinition, and the copies of the alert rules for the Prometheus Operator and the chart
 objects: $(VENV)/.dev
 	$(BIN)/python scripts/operator_objects.py
+	$(BIN)/python scripts/custom_resource.py
 
 ## release: check that VERSION=1.2.3 can be released, then build its files into dist/; HELM=helm, IMAGE=repository
 release: $(VENV)/.dev

@@ -109,9 +109,6 @@ def test(
 def schema(
     included: Annotated[bool, flag("included", "Print the schema of included files.")] = False,
     tests: Annotated[bool, flag("tests", "Print the schema of policy tests.")] = False,
-    crd: Annotated[
-        bool, flag("crd", "Print the CustomResourceDefinition of PromqlAutoscaler, as YAML.")
-    ] = False,
     replay: Annotated[
         bool, flag("replay", "Print the schema of `autoscaler replay -o json`.")
     ] = False,
@@ -122,16 +119,11 @@ def schema(
     """
     import json
 
-    from autoscaler.cli.custom_resource import custom_resource_definition
     from autoscaler.cli.json_schemas import CONFIGURATION, INCLUDED, json_schema
     from autoscaler.lab.policy_tests.settings import TESTS
     from autoscaler.lab.rendering import ReplayAnswer
 
-    several = included + tests + crd + replay > 1
-    refuse({"set only one of --included, --tests, --crd and --replay": several})
-    if crd:
-        typer.echo(custom_resource_definition(), nl=False)
-        return 0
+    refuse({"set only one of --included, --tests and --replay": included + tests + replay > 1})
     of = INCLUDED if included else TESTS if tests else CONFIGURATION
     found = ReplayAnswer.model_json_schema() if replay else json_schema(of)
     typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
