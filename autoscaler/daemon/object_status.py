@@ -1,6 +1,7 @@
 """Results as the status of the PromqlAutoscaler objects in a cluster."""
 
 import json
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,20 +16,21 @@ from autoscaler.kubernetes.api import MERGE_PATCH, Api, JsonObject, path_of
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.failures import Failure
 from autoscaler.rendering import object_status
-from autoscaler.rendering.object_status import Status
 from autoscaler.sync.ports import Reporter
 from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport import UNOBSERVED, Observer
-from autoscaler.transport.retries import FailureKind, GrowingPause
+from autoscaler.transport.retries import GrowingPause
 
 _REQUEST_SECONDS = 2.0
 _JOIN_SECONDS = 0.5
 """How much longer than the flush the thread is awaited, in seconds."""
-_HEAD_START = 30.0
-"""The seconds by which refusals and changed counts precede other statuses."""
+_SPACING_SECONDS = 0.05
+"""The least time between two searches for due objects."""
+_COUNTS, _WORDS, _NUMBERS = range(3)
+"""What has changed in a status: lower ranks are written first, at three of four tries."""
 
-
-_Render = Callable[[Status], Status]
+_Render = Callable[[JsonObject], JsonObject]
+"""Makes a status from the known one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +38,17 @@ class StatusPace:
     """The pace of writing statuses, in seconds."""
 
     per_object: float = 10.0
+    """The least time between two writes of one object."""
     numbers: float = 60.0
-    """The least times between two writes of one object, and if only values have changed."""
+    """The same if only the values of metrics have changed."""
     burst: int = 50
     refill: float = 0.1
     """The budget of all objects: a burst of writes, and one more per ``refill``."""
     first_pause: float = 1.0
     longest_pause: float = 30.0
     """The bounds of the pauses, which double, while the server accepts nothing."""
-    forbidden_pause: float = 60.0
-    """How long a namespace is not tried after a 403."""
-    standby: float = 2.0
-    """The time between two checks of the leadership while a refusal waits for it."""
-    spacing: float = 0.05
-    """The least time between two searches for due objects."""
+    refused_pause: float = 60.0
+    """How long a namespace is not tried after a 403, or an object after an invalid status."""
     flush: float = 2.0
     """The time limit for what is due at the end."""
 
@@ -65,33 +64,29 @@ class WrittenObject(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _WrittenStatus:
+    """The status of an object: the known one, and the queued one that ``render`` makes.
+
+    ``term`` is the gate's time at our last write; None if another process may have written since.
+    After an ``uncertain`` request it is not known what is in the cluster. ``facts`` and ``values``
+    (of the metrics) are those of the last queued status, ``change`` is its `lastDecision`. Nothing
+    is written before ``next_write``, and no status with only other numbers before ``next_numbers``.
+    """
+
     namespace: str
     name: str
     generation: int = 0
-    status: bytes = b""
-    """The last known status in the cluster."""
-    change: str = ""
-    """The text of the last change of the replicas."""
-    term: float | None = None
-    """The gate's time at our last write; None if another process may have written since."""
-    uncertain: bool = False
-    """Whether a request without an answer may have been executed."""
     refused: bool = False
+    known: bytes = b""
+    term: float | None = None
+    uncertain: bool = False
     facts: tuple[object, ...] | None = None
     values: list[object] | None = None
-    """What the last queued status rests on, and the values of its metrics."""
+    change: str = ""
     render: _Render | None = None
-    """Makes the queued status from the known one."""
     due: float = 0.0
-    urgent: bool = False
+    rank: int = _NUMBERS
     next_write: float = 0.0
     next_numbers: float = 0.0
-    """The instants before which nothing is written, and no status with only other values."""
-
-    @property
-    def rank(self) -> float:
-        """The place in the queue of due objects."""
-        return self.due - (_HEAD_START if self.urgent else 0.0)
 
 
 class ObjectStatusWriter(Reporter):
@@ -117,15 +112,15 @@ class ObjectStatusWriter(Reporter):
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], _WrittenStatus] = {}
         self._in_force: dict[str, _WrittenStatus] = {}
-        self._queue: set[_WrittenStatus] = set()
-        self._pauses: dict[tuple[str, str], float] = {}
-        """By namespace with a 403, or by a refused status: the time of the next try."""
+        self._pauses: dict[str, float] = {}
+        """By namespace where statuses are forbidden: the time of the next try."""
         self._failed = False
         """Whether the operator was informed of a refusal."""
         self._bucket = TokenBucket(self._pace.burst, self._pace.refill)
         self._growing_pause = GrowingPause(self._pace.first_pause, self._pace.longest_pause)
         self._next_request = 0.0
-        self._end: float | None = None
+        self._tries = 0
+        self._end = math.inf
         self._wake, self._closing = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="statuses", daemon=True)
         self._thread.start()
@@ -143,8 +138,7 @@ class ObjectStatusWriter(Reporter):
         with self._lock:
             for name, written in self._objects.items():
                 if written.refused and name not in refused:
-                    written.refused = False
-                    self._queue.discard(written)
+                    written.refused, written.facts, written.render = False, None, None
             for name, (generation, refusal, status) in refused.items():
                 written, facts = self._known(*name, generation, status), (generation, refusal)
                 written.refused = True
@@ -152,7 +146,7 @@ class ObjectStatusWriter(Reporter):
                     written.facts = facts
                     of_refusal = (refusal, generation, clock.wall())
                     render = partial(object_status.refused_status, *of_refusal)
-                    self._put(written, render, written.next_write, urgent=True)
+                    self._put(written, render, written.next_write, _COUNTS)
             self._forget_removed()
 
     def _known(
@@ -164,10 +158,10 @@ class ObjectStatusWriter(Reporter):
             written = self._objects[namespace, name] = _WrittenStatus(namespace, name)
         if written.term is None or written.term != self._gate.leads_since(namespace):
             written.term, written.uncertain = None, False
-            if written.status != (status or b""):
-                written.status, written.facts = status or b"", None
-                known = object_status.read_status(written.status)
-                written.change = str(known.get("lastDecision", ""))
+            if written.known != (status or b""):
+                written.known, written.facts = status or b"", None
+                last = object_status.read_status(status).get("lastDecision", "")
+                written.change = str(last)
         written.generation = generation
         return written
 
@@ -176,8 +170,7 @@ class ObjectStatusWriter(Reporter):
         in_force, now = {*self._in_force.values()}, clock.monotonic()
         for name, written in [*self._objects.items()]:
             if not written.refused and written not in in_force:
-                written.facts = written.term = None
-                self._queue.discard(written)
+                written.facts = written.render = written.term = None
                 if written.next_write <= now:
                     del self._objects[name]
 
@@ -200,8 +193,8 @@ class ObjectStatusWriter(Reporter):
             for metric in decision.metrics
         ]
         change = object_status.change_of(result, written.change) if decision.rescale else ""
-        before, has_changed = written.facts, bool(change) or written.facts != facts
-        if not has_changed and values == written.values:
+        before = written.facts
+        if before == facts and not change and written.values == values:
             return
         with self._lock:
             written.facts, written.values = facts, values
@@ -213,146 +206,136 @@ class ObjectStatusWriter(Reporter):
                 last_scale,
                 written.change,
             )
-            due = written.next_write if has_changed else written.next_numbers
-            self._put(written, render, due, urgent=before is not None and before[0] != counts)
+            if before == facts and not change:
+                self._put(written, render, written.next_numbers, _NUMBERS)
+            else:
+                rank = _WORDS if before is None or before[0] == counts else _COUNTS
+                self._put(written, render, written.next_write, rank)
 
-    def _put(self, written: _WrittenStatus, render: _Render, due: float, *, urgent: bool) -> None:
+    def _put(self, written: _WrittenStatus, render: _Render, due: float, rank: int) -> None:
         """Queue a status instead of the queued one, which it does not delay."""
-        if written in self._queue:
-            due, urgent = min(due, written.due), urgent or written.urgent
-        written.render, written.due, written.urgent = render, due, urgent
-        self._queue.add(written)
+        if written.render is not None:
+            due, rank = min(due, written.due), min(rank, written.rank)
+        written.render, written.due, written.rank = render, due, rank
         self._wake.set()
 
     def close(self) -> None:
-        """Write the statuses that are due, for two seconds at most, and end."""
-        if self._end is None:
+        """Write the statuses that are due and within the budget, for two seconds, and end."""
+        if not self._closing.is_set():
             self._end = clock.monotonic() + self._pace.flush
             self._closing.set()
             self._wake.set()
         self._thread.join(max(0.0, self._end - clock.monotonic()) + _JOIN_SECONDS)
 
     def _run(self) -> None:
-        while True:
+        is_last = False
+        while not is_last:
             self._wake.clear()
-            begin, now = self._write_due(), clock.monotonic()
-            if self._end is not None and (begin is None or max(begin, now) > self._end):
-                return
-            self._wake.wait(None if begin is None else begin - now)
-            self._closing.wait(self._pace.spacing)
+            is_last = self._closing.is_set()
+            try:
+                due = self._write_due()
+            except Exception as error:  # noqa: BLE001 - without this thread no status is written
+                self._next_request = due = clock.monotonic() + self._pace.first_pause
+                self._observer.fault(error)
+            if not is_last:
+                self._wake.wait(None if due is None else max(0.0, due - clock.monotonic()))
+                pause = self._next_request - clock.monotonic()
+                self._closing.wait(max(_SPACING_SECONDS, pause))
 
     def _write_due(self) -> float | None:
-        """Write due statuses while the budget lasts; return when to continue, if anything waits."""
-        now = clock.monotonic()
+        """Write due statuses while the budget lasts; return when the next one is due."""
+        now, is_fair = clock.monotonic(), self._tries % 4 == 3
         with self._lock:
-            due = sorted((each for each in self._queue if each.due <= now), key=lambda of: of.rank)
-        for written in due:
-            begin = max(self._next_request, self._bucket.empty_until() or 0.0)
-            if begin > clock.monotonic():
-                return begin
-            try:
-                self._write(written)
-            except Exception as error:  # noqa: BLE001 - without this thread no status is written
-                self._done(written, written.render)
-                self._next_request = clock.monotonic() + self._pace.first_pause
-                self._observer.fault(error)
+            queued = [written for written in self._objects.values() if written.render is not None]
+        due = [written for written in queued if written.due <= now]
+        for written in sorted(due, key=lambda of: (0 if is_fair else of.rank, of.due)):
+            now = clock.monotonic()
+            if self._api.retrier.is_held:
+                self._next_request = now + self._pace.first_pause
+            elif (self._bucket.empty_until() or 0.0) > now:
+                # Not for each token: in a large fleet this search takes some milliseconds.
+                self._next_request = now + 10 * self._pace.refill
+                self._tries += 1
+            if now < self._next_request or now > self._end:
+                return self._next_request
+            self._write(written)
         with self._lock:
-            return min((each.due for each in self._queue), default=None)
+            queued = [written for written in self._objects.values() if written.render is not None]
+        return min((written.due for written in queued), default=None)
 
     def _write(self, written: _WrittenStatus) -> None:
         """Write the newest status of an object, or put it off."""
         now, namespace = clock.monotonic(), written.namespace
         with self._lock:
-            render, term = written.render, self._gate.leads_since(namespace)
-            if term is None and not written.refused:
+            render, written.render = written.render, None
+            term = self._gate.leads_since(namespace)
+            if render is None or (term is None and not written.refused):
                 written.facts = None
-                self._queue.discard(written)
-            if written not in self._queue or render is None:
                 return
-        pauses = self._pauses
-        until = max(pauses.get((namespace, name), 0.0) for name in ("", written.name))
-        if term is None or now < until:
-            self._put_off(written, render, max(until, now + self._pace.standby))
-            return
-        before = object_status.read_status(written.status)
+        before, until = object_status.read_status(written.known), self._pauses.get(namespace, 0.0)
         status = render(before)
-        changed = object_status.differences(before, status)
-        if not written.uncertain and not changed:
-            self._done(written, render)
-        elif (
-            not written.uncertain
-            and changed <= object_status.NUMBERS
-            and now < written.next_numbers
-        ):
-            self._put_off(written, render, written.next_numbers)
-        else:
-            answer = self._send(written, status)
-            if isinstance(answer, Failure):
-                self._settle_failure(written, render, answer)
+        if term is None:
+            until = max(until, now + self._pace.first_pause)
+        if not written.uncertain:
+            changed = {key for key, value in status.items() if before.get(key) != value}
+            if not changed:
                 return
-            written.status = json.dumps(object_status.patched(before, status)).encode()
-            written.term, written.uncertain = term, False
-            written.next_numbers = now + self._pace.numbers
-            self._growing_pause.reset()
-            self._done(written, render)
-            self._permitted(written)
-
-    def _send(self, written: _WrittenStatus, status: Status) -> JsonObject | Failure:
-        if self._api.retrier.is_held:
-            return Failure("the API server delays all requests", transient=True)
-        now, namespace, gate = clock.monotonic(), written.namespace, self._gate
+            if changed <= object_status.NUMBERS:
+                until = max(until, written.next_numbers)
+        if now < until:
+            self._put_back(written, render, until)
+            return
         self._bucket.take(now)
         written.next_write = now + self._pace.per_object
+        answer = self._send(namespace, written.name, status)
+        if isinstance(answer, Failure):
+            self._settle_failure(written, render, answer)
+            return
+        after = {key: value for key, value in (before | status).items() if value is not None}
+        written.known, written.term, written.uncertain = json.dumps(after).encode(), term, False
+        written.next_numbers = now + self._pace.numbers
+        self._growing_pause.reset()
+        self._pauses = {k: v for k, v in self._pauses.items() if k != namespace and v > now}
+        if self._failed and not self._pauses:
+            self._failed = False
+            sentence = "the status of objects can be written now"
+            self._observer.writes_changed("statuses", ok=True, sentence=sentence)
+
+    def _send(self, namespace: str, name: str, status: JsonObject) -> JsonObject | Failure:
+        gate = self._gate
         return self._api.once(
             "PATCH",
-            f"{path_of(API_VERSION, PLURAL, namespace, written.name)}/status",
-            min(now + _REQUEST_SECONDS, gate.may_write_until(namespace)),
+            f"{path_of(API_VERSION, PLURAL, namespace, name)}/status",
+            min(clock.monotonic() + _REQUEST_SECONDS, gate.may_write_until(namespace)),
             body={"status": status},
             content_type=MERGE_PATCH,
             may_send=lambda: gate.leads_since(namespace) is not None,
         )
 
     def _settle_failure(self, written: _WrittenStatus, render: _Render, failure: Failure) -> None:
-        status, name = failure.status or 0, (written.namespace, written.name)
+        now, status, pause = clock.monotonic(), failure.status or 0, self._pace.refused_pause
         written.uncertain |= failure.uncertain
         if status == 404:
-            self._done(written, written.render)
             with self._lock:
                 self._in_force = {k: v for k, v in self._in_force.items() if v is not written}
-                if self._objects.get(name) is written:
-                    del self._objects[name]
-        elif 400 <= status < 500 and status not in {401, 409, 429}:
-            pause = self._pace.forbidden_pause
-            until = clock.monotonic() + pause
-            self._pauses[(name[0], "") if status == 403 else name] = until
-            self._put_off(written, render, until)
+                self._objects.pop((written.namespace, written.name), None)
+        elif not 400 <= status < 500 or status in {401, 409, 429}:
+            self._put_back(written, render, written.next_write)
+            asked = min(failure.retry_after or 0.0, self._pace.longest_pause)
+            self._next_request = now + max(self._growing_pause.next(), asked)
+        else:
+            if status == 403:
+                self._pauses[written.namespace] = now + pause
+            written.next_write = now + pause
+            self._put_back(written, render, written.next_write)
             if not self._failed:
                 self._failed = True
-                why = f"{failure.message}; it is tried again every {pause:g} seconds"
-                self._say(ok=False, sentence=f"the status of objects cannot be written: {why}")
-        else:
-            self._put_off(written, render, written.next_write)
-            if failure.kind is not FailureKind.WITHHELD:
-                asked = min(failure.retry_after or 0.0, self._pace.longest_pause)
-                self._next_request = clock.monotonic() + max(self._growing_pause.next(), asked)
+                sentence = f"the status of objects cannot be written ({failure.message}); "
+                sentence += f"it is tried again every {pause:g} seconds"
+                self._observer.writes_changed("statuses", ok=False, sentence=sentence)
 
-    def _permitted(self, written: _WrittenStatus) -> None:
-        now, own = clock.monotonic(), {(written.namespace, ""), (written.namespace, written.name)}
-        self._pauses = {k: v for k, v in self._pauses.items() if v > now and k not in own}
-        if self._failed and not self._pauses:
-            self._failed = False
-            self._say(ok=True, sentence="the status of objects can be written now")
-
-    def _say(self, *, ok: bool, sentence: str) -> None:
-        self._observer.writes_changed("statuses", ok, sentence)
-
-    def _put_off(self, written: _WrittenStatus, render: _Render, due: float) -> None:
+    def _put_back(self, written: _WrittenStatus, render: _Render, due: float) -> None:
+        """Queue a status again, unless there is a newer one or it is no longer wanted."""
         with self._lock:
-            if written.render is render:
-                written.due = due
-
-    def _done(self, written: _WrittenStatus, render: _Render | None) -> None:
-        with self._lock:
-            if written.render is render:
-                written.render = None
-                self._queue.discard(written)
+            if written.render is None and written.facts is not None:
+                written.render, written.due = render, due

@@ -1,82 +1,27 @@
 """The status of a PromqlAutoscaler object, for `kubectl get`, `kubectl wait` and dashboards.
 
-A status is a merge patch: null removes a key, and an absent key stays as it is.
+It is a merge patch: null removes a key, and keys that are not in it stay as they are.
 """
 
 import json
 from collections.abc import Mapping
-from itertools import islice
 
 from autoscaler.config.objects import ObjectRefusal
 from autoscaler.core.classification import State, failure_of
-from autoscaler.core.contention import CONTROLLED_BY_OTHER, REPLICAS_CONTESTED
+from autoscaler.core.contention import CONTROLLED_BY_OTHER
 from autoscaler.core.decision import MetricResult, Outcome
 from autoscaler.core.spec import ConditionStatus, name_of
+from autoscaler.core.status import ABLE_TO_SCALE
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.text import instant_of, printable, rfc3339
-from autoscaler.core.writes import WriteFailure
+from autoscaler.core.text import printable, rfc3339
+from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.hpa import current_metrics
 
-Status = dict[str, object]
-
-READY = "Ready"
-"""The condition for `kubectl wait`, and its usual reason."""
 NUMBERS = frozenset({"currentMetrics", "metrics"})
 """The keys that change with every reading."""
-
-_LONGEST_MESSAGE, _LONGEST_REASON = 1000, 100
-_LONGEST_DECISION = 500
-_MOST_METRICS = 3
-_LONGEST_NAME = 40
-_Told = tuple[ConditionStatus, str, str]
-"""Status, reason and message of a condition."""
-_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-
-
-def synced_status(
-    sync: SyncResult, generation: int, last_scale: float | None, change: str, before: Status
-) -> Status:
-    """Return the status of an object in force after a sync.
-
-    ``last_scale`` is the Unix time of the last change of the replicas and ``change`` its text, if
-    known (`change_of`). Conditions whose status is the same as ``before`` keep their time.
-    """
-    decision = sync.decision
-    status: Status = {"observedGeneration": generation}
-    conditions = [
-        _condition(
-            each.type, (each.status, each.reason, each.message), each.last_transition, before
-        )
-        for each in decision.conditions
-    ]
-    ready = _condition(READY, readiness(sync), decision.time, before)
-    status["conditions"] = [*conditions, ready]
-    if last_scale is not None:
-        status["lastScaleTime"] = rfc3339(last_scale)
-    if change:
-        status["lastDecision"] = change
-    # Without a scale nothing is known about the counts: the last ones stay, as for an HPA.
-    if decision.current is not None:
-        status["currentReplicas"] = decision.current
-        status["desiredReplicas"] = decision.desired
-        status["currentMetrics"] = [
-            metric for metric in current_metrics(decision) if metric["type"]
-        ]
-        status["metrics"] = metrics_text(decision.metrics)
-    return status
-
-
-def refused_status(refusal: ObjectRefusal, generation: int, now: float, before: Status) -> Status:
-    """Return the status of an object that is not in force; it has no counts."""
-    readiness = (_FALSE, refusal.reason.value, refusal.message)
-    removed = ("currentReplicas", "desiredReplicas", *NUMBERS)
-    status: Status = dict.fromkeys(removed)
-    status["observedGeneration"] = generation
-    status["conditions"] = [_condition(READY, readiness, now, before)]
-    return status
-
-
+_COUNTS = ("currentReplicas", "desiredReplicas", *sorted(NUMBERS))
+_READY = "Ready"
 _WORKING: Mapping[State, str] = {
     State.SHADOW: "Shadow",
     State.PAUSED: "Paused",
@@ -84,24 +29,64 @@ _WORKING: Mapping[State, str] = {
     State.IDLE: "Idle",
 }
 """The reasons of Ready=True, apart from the usual one."""
+_LONGEST_MESSAGE, _LONGEST_REASON, _LONGEST_NAME = 1000, 100, 40
+_MOST_METRICS = 3
+
+_Told = tuple[ConditionStatus, str, str]
+"""Status, reason and message of a condition."""
+_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
+
+
+def synced_status(
+    sync: SyncResult, generation: int, last_scale: float | None, change: str, before: JsonObject
+) -> JsonObject:
+    """Return the status of an object in force after a sync.
+
+    ``last_scale`` is the Unix time of the last change of the replicas and ``change`` its text, if
+    known (`change_of`). Conditions keep their time if their status is the same as ``before``.
+    """
+    decision, times = sync.decision, _times(before)
+    conditions = [
+        _condition(of.type, (of.status, of.reason, of.message), of.last_transition, times)
+        for of in decision.conditions
+    ]
+    conditions.append(_condition(_READY, readiness(sync), decision.time, times))
+    status: JsonObject = {"observedGeneration": generation, "conditions": conditions}
+    if last_scale is not None:
+        status["lastScaleTime"] = rfc3339(last_scale)
+    if change:
+        status["lastDecision"] = change
+    if decision.current is not None:  # Without a scale the last counts stay, as for an HPA.
+        status |= {"currentReplicas": decision.current, "desiredReplicas": decision.desired}
+        status["currentMetrics"] = [of for of in current_metrics(decision) if of["type"]]
+        status["metrics"] = metrics_text(decision.metrics)
+    return status
+
+
+def refused_status(
+    refusal: ObjectRefusal, generation: int, now: float, before: JsonObject
+) -> JsonObject:
+    """Return the status of an object that is not in force; it has no counts."""
+    told = (_FALSE, refusal.reason.value, refusal.message)
+    conditions = [_condition(_READY, told, now, _times(before))]
+    counts = dict.fromkeys(_COUNTS)
+    return {"observedGeneration": generation, "conditions": conditions, **counts}
 
 
 def readiness(sync: SyncResult) -> _Told:
     """Return status, reason and message of the condition Ready."""
     decision, state = sync.decision, sync.classified().state
-    failure = failure_of(decision)
-    if isinstance(sync.write, WriteFailure):
-        return _FALSE, "FailedUpdateScale", sync.write.message
-    if state is State.CONTESTED:
-        return _FALSE, REPLICAS_CONTESTED, "other clients undo the changes of the replicas"
-    if state is State.FAILING and failure is not None:
+    for of in decision.conditions:
+        if of.type == ABLE_TO_SCALE and of.status is not _TRUE:
+            return _FALSE, of.reason, of.message
+    failure = failure_of(decision) if state is State.FAILING else None
+    if failure is not None:
         if decision.outcome is Outcome.BLOCKED:
-            return _FALSE, failure.reason, failure.message
-        return _TRUE, "Partial", f"{failure.reason}: {failure.message}"
-    if decision.controller and not decision.shadow:
-        return _FALSE, CONTROLLED_BY_OTHER, f"{decision.controller} scales the workload"
-    reason = _WORKING.get(state, READY)
-    return _TRUE, reason, "the object is in force"
+            return _FALSE, *failure
+        return _TRUE, "Partial", ": ".join(failure)
+    if state is State.CONTROLLED:
+        return _FALSE, CONTROLLED_BY_OTHER, f"controlled by {decision.controller}"
+    return _TRUE, _WORKING.get(state, _READY), "the object is in force"
 
 
 def change_of(sync: SyncResult, before: str) -> str:
@@ -110,60 +95,50 @@ def change_of(sync: SyncResult, before: str) -> str:
     In shadow each sync repeats the change: one with the counts of the text ``before`` is not new.
     """
     decision = sync.decision
-    repeated = f" {decision.current} -> {decision.desired}: " in before
-    if not decision.rescale or not (decision.written or (decision.in_shadow and not repeated)):
-        return ""
-    return printable(reasons.verdict(sync).removeprefix("scaled "), _LONGEST_DECISION)
+    is_new = f" {decision.current} -> {decision.desired}: " not in before
+    if decision.rescale and (decision.written or (decision.in_shadow and is_new)):
+        return printable(reasons.verdict(sync).removeprefix("scaled "), _LONGEST_MESSAGE)
+    return ""
 
 
 def metrics_text(metrics: tuple[MetricResult, ...]) -> str:
     """Return values and targets as the column TARGETS of `kubectl get hpa`: "rps 61/50"."""
     shown = [
-        f"{printable(name_of(result.metric), _LONGEST_NAME)} "
-        f"{wording.usage(result)}/{wording.target_value(result.metric)}"
-        for result in islice(metrics, _MOST_METRICS)
+        f"{printable(name_of(of.metric), _LONGEST_NAME)} "
+        f"{wording.usage(of)}/{wording.target_value(of.metric)}"
+        for of in metrics[:_MOST_METRICS]
     ]
     left = len(metrics) - _MOST_METRICS
-    return ", ".join(shown + ([f"{left} more"] if left > 0 else []))
+    return ", ".join([*shown, f"{left} more"] if left > 0 else shown)
 
 
-def _condition(type_: str, told: _Told, since: float, before: Status) -> Status:
+def read_status(known: bytes | None) -> JsonObject:
+    """Parse a status that the API server sent; empty without one, or if it is malformed."""
+    try:
+        status: JsonObject = json.loads(known or b"{}")
+        _times(status)
+    except MALFORMED:
+        return {}
+    return status
+
+
+_Times = dict[tuple[str, str], str]
+
+
+def _times(status: JsonObject) -> _Times:
+    """Return the time of each condition by its type and status."""
+    return {
+        (str(of["type"]), str(of["status"])): printable(of["lastTransitionTime"])
+        for of in status.get("conditions") or ()
+    }
+
+
+def _condition(type_: str, told: _Told, since: float, times: _Times) -> JsonObject:
     status, reason, message = told
     return {
         "type": type_,
         "status": status.value,
         "reason": printable(reason, _LONGEST_REASON),
         "message": printable(message, _LONGEST_MESSAGE),
-        "lastTransitionTime": _known_since(type_, status.value, before) or rfc3339(since),
+        "lastTransitionTime": times.get((type_, status.value)) or rfc3339(since),
     }
-
-
-def _known_since(type_: str, status: str, before: Status) -> str | None:
-    """Return the time of a condition with the same status before; None without one."""
-    conditions = before.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if isinstance(condition, dict) and condition.get("type") == type_:
-            since = condition.get("lastTransitionTime")
-            instant = instant_of(since) if isinstance(since, str) else None
-            same = condition.get("status") == status and instant is not None
-            return rfc3339(instant or 0.0) if same else None
-    return None
-
-
-def read_status(known: bytes | None) -> Status:
-    """Parse a status that the API server sent; empty without one, or if it is malformed."""
-    try:
-        status = json.loads(known or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return status if isinstance(status, dict) else {}
-
-
-def differences(before: Status, status: Status) -> frozenset[str]:
-    """Return the keys that a patch changes."""
-    return frozenset(key for key, value in status.items() if before.get(key) != value)
-
-
-def patched(before: Status, status: Status) -> Status:
-    """Return a status after a patch."""
-    return {key: value for key, value in (before | status).items() if value is not None}
