@@ -67,8 +67,8 @@ class _WrittenStatus:
     """The status of an object: the known one, and the queued one that ``render`` makes.
 
     ``term`` is the gate's time at our last write; None if another process may have written since.
-    After an ``uncertain`` request it is not known what is in the cluster. ``facts`` and ``values``
-    (of the metrics) are those of the last queued status, ``change`` is its `lastDecision`. Nothing
+    After an ``uncertain`` request it is not known what is in the cluster. The last queued status
+    rests on ``facts`` and on the ``values`` of metrics; ``change`` is its `lastDecision`. Nothing
     is written before ``next_write``, and no status with only other numbers before ``next_numbers``.
     """
 

@@ -13,7 +13,6 @@ from autoscaler.config.objects import (
     GROUP,
     KIND,
     PLURAL,
-    VERSION,
     ObjectRefusal,
     RefusalReason,
 )
@@ -25,10 +24,9 @@ from tests.worlds.cluster.connecting import connect
 from tests.worlds.cluster.roles import grant
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.controlplane.server import ControlPlane
-from tests.worlds.controlplane.workloads import free_definition, serve
+from tests.worlds.objects import install
 from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Fault, FaultProxy
-from tests.worlds.waiting import wait_until
 
 PATCH_STATUS: Json = {
     "apiGroups": [GROUP],
@@ -39,18 +37,11 @@ PATCH_STATUS: Json = {
 
 @pytest.fixture(scope="module")
 def objects(admin_api: Api) -> Iterator[str]:
-    """Define PromqlAutoscalers, and return the path of those in a namespace."""
-    kind = f"/apis/{API_VERSION}/{PLURAL}"
-    is_missing = not admin_api.healthy(kind)
-    if is_missing:
-        serve(admin_api, free_definition(GROUP, KIND, VERSION))
+    """Return the path of those in a namespace."""
+    install(admin_api)
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": "statuses"}})
     yield f"/apis/{API_VERSION}/namespaces/statuses/{PLURAL}"
     admin_api.delete("/api/v1/namespaces/statuses")
-    if is_missing:
-        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        admin_api.delete(f"{definitions}/{PLURAL}.{GROUP}")
-        wait_until("the kind is gone", lambda: not admin_api.healthy(kind))
 
 
 class Way:

@@ -7,6 +7,7 @@ import timeit
 import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -44,23 +45,12 @@ def settled(server: StatusServer, seconds: float = 0.4) -> int:
     return len(server.tried)
 
 
-def fleet(number: int, **fields: object) -> list[SyncResult]:
-    one = synced(**fields)  # type: ignore[arg-type] # of `synced`
-    return [
-        replace(one, target=replace(one.target, spec=synced(f"web-{index}").target.spec))
-        for index in range(number)
-    ]
-
-
-def named(results: list[SyncResult]) -> list[SyncResult]:
-    """Return results whose objects have the names of their workloads."""
-    return [
-        replace(
-            result,
-            target=replace(result.target, object_name=result.target.spec.scale_target_ref.name),
-        )
-        for result in results
-    ]
+def fleet(number: int, **fields: Any) -> list[SyncResult]:
+    """Return syncs of many objects that differ in their names only."""
+    first = synced(**fields)
+    names = [f"web-{index}" for index in range(number)]
+    targets = [replace(synced(name).target, object_name=name) for name in names]
+    return [replace(first, target=target) for target in targets]
 
 
 def test_nothing_is_written_while_nothing_changes(server: StatusServer) -> None:
@@ -118,7 +108,7 @@ def test_a_change_is_kept_in_the_words_until_the_next(server: StatusServer) -> N
 
 
 def test_the_budget_holds_for_a_thousand_changes_at_once(server: StatusServer) -> None:
-    results, pace = named(fleet(1000)), replace(QUICK, burst=50)
+    results, pace = fleet(1000), replace(QUICK, burst=50)
     with writing(server, pace=pace) as writer:
         writer.configure_objects(in_force(*results))
         began = clock.monotonic()
@@ -131,15 +121,15 @@ def test_the_budget_holds_for_a_thousand_changes_at_once(server: StatusServer) -
 
 
 def test_changed_counts_come_first_and_others_in_between(server: StatusServer) -> None:
-    results = named(fleet(120))
+    results = fleet(120)
     pace = replace(QUICK, per_object=0.0, burst=10, refill=0.005)
     with writing(server, pace=pace) as writer:
         writer.configure_objects(in_force(*results))
         for result in results:
             writer.report(result)
         eventually(lambda: len(server.statuses), lambda count: count == 120)
-        before, words = len(server.tried), named(fleet(60, message="other"))
-        moved = named(fleet(120, replicas=5, load=50.0))[60:]
+        before, words = len(server.tried), fleet(60, message="other")
+        moved = fleet(120, replicas=5, load=50.0)[60:]
         server.gate.clear()
         for result in (*words, *moved):
             writer.report(result)
@@ -269,7 +259,7 @@ def test_after_failures_the_newest_status_is_written(
 
 def test_pauses_grow_while_the_server_accepts_nothing(server: StatusServer) -> None:
     server.fault = lambda _: Failure("no answer", transient=True)
-    results, pace = named(fleet(100)), replace(QUICK, per_object=0.0)
+    results, pace = fleet(100), replace(QUICK, per_object=0.0)
     with writing(server, pace=pace) as writer:
         writer.configure_objects(in_force(*results))
         for result in results:
@@ -342,7 +332,7 @@ def test_a_429_to_any_request_holds_statuses_back(server: StatusServer) -> None:
 
 def test_a_server_that_hangs_delays_no_report(server: StatusServer) -> None:
     server.gate.clear()
-    results = named(fleet(2000))
+    results = fleet(2000)
     with writing(server, pace=replace(QUICK, flush=0.0)) as writer:
         writer.configure_objects(in_force(*results))
         writer.report(results[0])
@@ -358,7 +348,7 @@ def test_a_server_that_hangs_delays_no_report(server: StatusServer) -> None:
 
 
 def test_at_the_end_what_is_due_is_written(server: StatusServer) -> None:
-    results = named(fleet(40))
+    results = fleet(40)
     with writing(server) as writer:
         writer.configure_objects(in_force(*results))
         for result in results:
@@ -388,7 +378,7 @@ def test_a_defect_is_reported_and_costs_one_status(server: StatusServer) -> None
 
 
 def test_memory_is_bounded_by_the_number_of_objects(server: StatusServer) -> None:
-    results = named(fleet(1000))
+    results = fleet(1000)
     with writing(server, pace=replace(QUICK, burst=2000)) as writer:
         gc.collect()
         tracemalloc.start()
