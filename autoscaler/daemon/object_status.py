@@ -38,9 +38,8 @@ class StatusPace:
     """The pace of writing statuses, in seconds."""
 
     per_object: float = 10.0
-    """The least time between two writes of one object."""
     numbers: float = 60.0
-    """The same if only the values of metrics have changed."""
+    """The least times between two writes of one object, and if only values have changed."""
     burst: int = 50
     refill: float = 0.1
     """The budget of all objects: a burst of writes, and one more per ``refill``."""
@@ -160,8 +159,7 @@ class ObjectStatusWriter(Reporter):
             written.term, written.uncertain = None, False
             if written.known != (status or b""):
                 written.known, written.facts = status or b"", None
-                last = object_status.read_status(status).get("lastDecision", "")
-                written.change = str(last)
+                written.change = str(object_status.read_status(status).get("lastDecision", ""))
         written.generation = generation
         return written
 
@@ -228,26 +226,22 @@ class ObjectStatusWriter(Reporter):
         self._thread.join(max(0.0, self._end - clock.monotonic()) + _JOIN_SECONDS)
 
     def _run(self) -> None:
-        is_last = False
-        while not is_last:
+        due: float | None = None
+        while not self._closing.is_set():
+            self._wake.wait(None if due is None else max(0.0, due - clock.monotonic()))
             self._wake.clear()
-            is_last = self._closing.is_set()
-            try:
-                due = self._write_due()
-            except Exception as error:  # noqa: BLE001 - without this thread no status is written
-                self._next_request = due = clock.monotonic() + self._pace.first_pause
-                self._observer.fault(error)
-            if not is_last:
-                self._wake.wait(None if due is None else max(0.0, due - clock.monotonic()))
-                pause = self._next_request - clock.monotonic()
-                self._closing.wait(max(_SPACING_SECONDS, pause))
+            due = self._write_due()
+            self._closing.wait(max(_SPACING_SECONDS, self._next_request - clock.monotonic()))
+        self._write_due()
+
+    def _queued(self) -> list[_WrittenStatus]:
+        with self._lock:
+            return [written for written in self._objects.values() if written.render is not None]
 
     def _write_due(self) -> float | None:
         """Write due statuses while the budget lasts; return when the next one is due."""
         now, is_fair = clock.monotonic(), self._tries % 4 == 3
-        with self._lock:
-            queued = [written for written in self._objects.values() if written.render is not None]
-        due = [written for written in queued if written.due <= now]
+        due = [written for written in self._queued() if written.due <= now]
         for written in sorted(due, key=lambda of: (0 if is_fair else of.rank, of.due)):
             now = clock.monotonic()
             if self._api.retrier.is_held:
@@ -258,10 +252,12 @@ class ObjectStatusWriter(Reporter):
                 self._tries += 1
             if now < self._next_request or now > self._end:
                 return self._next_request
-            self._write(written)
-        with self._lock:
-            queued = [written for written in self._objects.values() if written.render is not None]
-        return min((written.due for written in queued), default=None)
+            try:
+                self._write(written)
+            except Exception as error:  # noqa: BLE001 - without this thread no status is written
+                self._next_request = now + self._pace.first_pause
+                self._observer.fault(error)
+        return min((written.due for written in self._queued()), default=None)
 
     def _write(self, written: _WrittenStatus) -> None:
         """Write the newest status of an object, or put it off."""
@@ -287,7 +283,14 @@ class ObjectStatusWriter(Reporter):
             return
         self._bucket.take(now)
         written.next_write = now + self._pace.per_object
-        answer = self._send(namespace, written.name, status)
+        answer = self._api.once(
+            "PATCH",
+            f"{path_of(API_VERSION, PLURAL, namespace, written.name)}/status",
+            min(now + _REQUEST_SECONDS, self._gate.may_write_until(namespace)),
+            body={"status": status},
+            content_type=MERGE_PATCH,
+            may_send=lambda: self._gate.leads_since(namespace) is not None,
+        )
         if isinstance(answer, Failure):
             self._settle_failure(written, render, answer)
             return
@@ -300,17 +303,6 @@ class ObjectStatusWriter(Reporter):
             self._failed = False
             sentence = "the status of objects can be written now"
             self._observer.writes_changed("statuses", ok=True, sentence=sentence)
-
-    def _send(self, namespace: str, name: str, status: JsonObject) -> JsonObject | Failure:
-        gate = self._gate
-        return self._api.once(
-            "PATCH",
-            f"{path_of(API_VERSION, PLURAL, namespace, name)}/status",
-            min(clock.monotonic() + _REQUEST_SECONDS, gate.may_write_until(namespace)),
-            body={"status": status},
-            content_type=MERGE_PATCH,
-            may_send=lambda: gate.leads_since(namespace) is not None,
-        )
 
     def _settle_failure(self, written: _WrittenStatus, render: _Render, failure: Failure) -> None:
         now, status, pause = clock.monotonic(), failure.status or 0, self._pace.refused_pause

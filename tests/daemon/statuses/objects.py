@@ -23,12 +23,12 @@ from tests.core.deciding import decided, observe
 from tests.worlds.cluster.cluster import Noting
 
 QUICK = StatusPace(
-    per_object=0.2,
-    numbers=0.6,
+    per_object=0.15,
+    numbers=0.4,
     refill=0.001,
     first_pause=0.05,
     longest_pause=0.2,
-    refused_pause=0.3,
+    refused_pause=0.2,
 )
 """A pace at which no test has to wait."""
 

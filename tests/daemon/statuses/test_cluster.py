@@ -17,7 +17,7 @@ from autoscaler.config.objects import (
     RefusalReason,
 )
 from autoscaler.kubernetes import Api as ClusterApi
-from tests.daemon.statuses.objects import in_force, scaled, synced, writing
+from tests.daemon.statuses.objects import QUICK, in_force, scaled, synced, writing
 from tests.narrowing import assert_parts
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.connecting import connect
@@ -26,7 +26,7 @@ from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.objects import install
 from tests.worlds.proxies import plays
-from tests.worlds.proxies.http import Fault, FaultProxy
+from tests.worlds.proxies.http import Fault, FaultProxy, Playing
 
 PATCH_STATUS: Json = {
     "apiGroups": [GROUP],
@@ -140,13 +140,16 @@ def test_after_a_fault_the_newest_status_is_written(way: Way, fault: Fault | Non
         writer.configure_objects(in_force(synced("web", "statuses")))
         writer.report(synced("web", "statuses"))
         way.wait(3)
-        playing: AbstractContextManager[object] = way.proxy.refusing()
+        playing: AbstractContextManager[Playing | None] = way.proxy.refusing()
         if fault is not None:
             playing = way.proxy.playing(fault)
-        with playing:
+        with playing as played:
             for replicas in (4, 5, 6):
                 writer.report(synced("web", "statuses", replicas=replicas))
-                time.sleep(0.15)
+            if played is not None:
+                eventually(lambda: played.met, bool)
+            else:
+                time.sleep(QUICK.per_object)
         way.proxy.cut()
         way.wait(6)
         writer.report(synced("web", "statuses"))
@@ -168,7 +171,7 @@ def test_a_missing_right_is_reported_and_a_missing_object_is_not(
         for result in results:
             writer.report(result)
         eventually(lambda: notes, bool)
-        assert_parts(*notes, "nobody", "patch", f"{PLURAL}/status", "0.3 seconds")
+        assert_parts(*notes, "nobody", "patch", f"{PLURAL}/status", "0.2 seconds")
         grant(admin_api, "statuses", "statuses", PATCH_STATUS, user="nobody")
         way.wait(3)
         eventually(lambda: [note[:6] for note in notes[1:]], lambda seen: seen == ["good: "])
