@@ -117,6 +117,10 @@ def run(options: Options, report: Report) -> str:
         with Daemon(bed, file, number, "debug") as daemon:
             seconds = daemon.wait_first_sync(300) - daemon.started
             # S
+            statuses = wait_until("statuses", lambda: written(bed, number), timeout=1200)
+            report(f"{statuses:,} statuses")
+            while (found := requests_at_rest(bed, _PERIOD)) != "none":
+                report(found)
             rest = requests_at_rest(bed, 2 * _PERIOD)
             memory.append(processes.resident_bytes(daemon.pids)["autoscaler"])
             patch(bed, 7, 99)

@@ -40,8 +40,8 @@ class StatusPace:
     per_object: float = 10.0
     numbers: float = 60.0
     """The least times between two writes of one object, and if only values have changed."""
-    burst: int = 50
-    refill: float = 0.1
+    burst: int = 100
+    refill: float = 0.02
     """The budget of all objects: a burst of writes, and one more per ``refill``."""
     first_pause: float = 1.0
     longest_pause: float = 30.0
