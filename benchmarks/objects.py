@@ -11,7 +11,7 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,11 +100,10 @@ def run(options: Options, report: Report) -> str:
         fleet.create_deployments(bed.bulk, range(number + options.more), LOW)
         measures.publish(bed, number + options.more, LOW)
         specs = [fleet.queue_spec(each) for each in range(number)]
-        memory = []
         with Daemon(bed, configuration(bed, specs), number, "debug") as daemon:
             file_seconds = daemon.wait_first_sync(300) - daemon.started
             requests_at_rest(bed, 2 * _PERIOD)
-            memory.append(processes.resident_bytes(daemon.pids)["autoscaler"])
+            memory = processes.resident_bytes(daemon.pids)["autoscaler"]
         with bed.plane.api() as api:
             objects.install(api)
             rule: Json = {"rules": objects.rights_to_objects(target_rules())}
@@ -113,44 +112,51 @@ def run(options: Options, report: Report) -> str:
         create(bed, range(number))
         quotas = {"objects": number + options.more, "queries": 10}
         settings = {"enabled": True, "queries": [fleet.METRIC], "quotas": quotas}
-        file = configuration(bed, [], objects=settings)
-        with Daemon(bed, file, number, "debug") as daemon:
+        with Daemon(bed, configuration(bed, [], objects=settings), number, "debug") as daemon:
             seconds = daemon.wait_first_sync(300) - daemon.started
-            # S
-            statuses = wait_until("statuses", lambda: written(bed, number), timeout=1200)
-            report(f"{statuses:,} statuses")
-            while (found := requests_at_rest(bed, _PERIOD)) != "none":
-                report(found)
-            rest = requests_at_rest(bed, 2 * _PERIOD)
-            memory.append(processes.resident_bytes(daemon.pids)["autoscaler"])
-            patch(bed, 7, 99)
-            change = logged(bed, daemon, '"event": "target_changed"')
-            used = processes.cpu_seconds(daemon.pids)["autoscaler"]
-            time.sleep(_EDIT_SECONDS)
-            idle = processes.cpu_seconds(daemon.pids)["autoscaler"] - used
-            used = processes.cpu_seconds(daemon.pids)["autoscaler"]
-            for edit in range(_EDITS):
-                patch(bed, 8, 50 + edit % 40)
-                time.sleep(_EDIT_SECONDS / _EDITS)
-            edited = processes.cpu_seconds(daemon.pids)["autoscaler"] - used
-            create(bed, range(number, number + options.more))
-            total = number + options.more
-            created = logged(bed, daemon, '"event": "reloaded"', 2)
-            counted = f'autoscaler_objects{{state="accepted"}} {total}.0'
-            created += wait_for_metric(daemon, counted)
-            daemon.check()
-    grown, ratio = (memory[1] - memory[0]) / 2**20, seconds / file_seconds
-    lines.append(f"all decided: file {file_seconds:.1f} s, objects {seconds:.1f} s ({ratio:.2f})")
-    lines.append(f"memory: file {memory[0] / 2**20:.0f} MiB, objects {grown:+.0f} MiB")
-    lines.append(f"requests to the API server in {2 * _PERIOD:g} s at rest: {rest}")
-    lines.append(f"a changed object is in force after {change:.1f} s")
-    lines.append(f"{options.more:,} new objects are in force after {created:.1f} s")
-    often, of_idle = _EDITS / _EDIT_SECONDS, edited / idle
-    lines.append(
-        f"CPU in {_EDIT_SECONDS:g} s: {idle:.1f} s at rest, {edited:.1f} s while one object is "
-        f"edited {often:g} times a second ({of_idle:.2f})"
-    )
+            ratio = seconds / file_seconds
+            lines.append(
+                f"all decided: file {file_seconds:.1f} s, objects {seconds:.1f} s ({ratio:.2f})"
+            )
+            lines += at_rest(bed, daemon, number, memory, report)
+            lines += while_edited(bed, daemon, options)
     return "\n".join(lines)
+
+
+def at_rest(bed: Bed, daemon: Daemon, number: int, memory: int, report: Report) -> Iterator[str]:
+    """Yield the requests and the memory once each object has its status."""
+    begun = time.monotonic()
+    statuses = wait_until("statuses", lambda: written(bed, number), timeout=1200)
+    yield f"{statuses:,} statuses are written after {time.monotonic() - begun:.0f} s"
+    while (requests := requests_at_rest(bed, _PERIOD)) != "none":
+        report(requests)
+    rest = requests_at_rest(bed, 2 * _PERIOD)
+    grown = (processes.resident_bytes(daemon.pids)["autoscaler"] - memory) / 2**20
+    yield f"memory: file {memory / 2**20:.0f} MiB, objects {grown:+.0f} MiB"
+    yield f"requests to the API server in {2 * _PERIOD:g} s at rest: {rest}"
+
+
+def while_edited(bed: Bed, daemon: Daemon, options: Options) -> Iterator[str]:
+    """Yield how soon changes are in force, and the cost of one that never ends."""
+    number = options.targets
+    patch(bed, 7, 99)
+    change = logged(bed, daemon, '"event": "target_changed"')
+    yield f"a changed object is in force after {change:.1f} s"
+    used = processes.cpu_seconds(daemon.pids)["autoscaler"]
+    time.sleep(_EDIT_SECONDS)
+    idle = processes.cpu_seconds(daemon.pids)["autoscaler"] - used
+    for edit in range(_EDITS):
+        patch(bed, 8, 50 + edit % 40)
+        time.sleep(_EDIT_SECONDS / _EDITS)
+    edited = processes.cpu_seconds(daemon.pids)["autoscaler"] - used - idle
+    yield (
+        f"CPU in {_EDIT_SECONDS:g} s: {idle:.1f} s at rest, {edited:.1f} s while one object is "
+        f"edited {_EDITS / _EDIT_SECONDS:g} times a second ({edited / idle:.2f})"
+    )
+    create(bed, range(number, number + options.more))
+    total = number + options.more
+    created = wait_for_metric(daemon, f'autoscaler_objects{{state="accepted"}} {total}.0')
+    yield f"{options.more:,} new objects are in force after {created:.1f} s"
 
 
 def written(bed: Bed, number: int) -> int:
