@@ -127,7 +127,7 @@ class ObjectStatusWriter(Reporter):
     def configure_objects(self, objects: Mapping[str, WrittenObject]) -> None:
         """Continue with these objects in force, by the keys of their targets."""
         with self._lock:
-            self._in_force = {key: self._known(*written) for key, written in objects.items()}
+            self._in_force = {key: self._known(known) for key, known in objects.items()}
             self._forget_removed()
 
     def refuse(
@@ -139,8 +139,8 @@ class ObjectStatusWriter(Reporter):
                 if written.refused and name not in refused:
                     written.refused, written.facts, written.render = False, None, None
             for name, (generation, refusal, status) in refused.items():
-                written, facts = self._known(*name, generation, status), (generation, refusal)
-                written.refused = True
+                written = self._known(WrittenObject(*name, generation, status))
+                facts, written.refused = (generation, refusal), True
                 if written.facts != facts:
                     written.facts = facts
                     of_refusal = (refusal, generation, clock.wall())
@@ -148,10 +148,9 @@ class ObjectStatusWriter(Reporter):
                     self._put(written, render, written.next_write, _COUNTS)
             self._forget_removed()
 
-    def _known(
-        self, namespace: str, name: str, generation: int, status: bytes | None
-    ) -> _WrittenStatus:
+    def _known(self, known: WrittenObject) -> _WrittenStatus:
         """Return an object; its status is from the watch until this process writes it."""
+        namespace, name, generation, status = known
         written = self._objects.get((namespace, name))
         if written is None:
             written = self._objects[namespace, name] = _WrittenStatus(namespace, name)
@@ -197,13 +196,8 @@ class ObjectStatusWriter(Reporter):
         with self._lock:
             written.facts, written.values = facts, values
             written.change = change or written.change
-            render = partial(
-                object_status.synced_status,
-                replace(result, given=None),
-                written.generation,
-                last_scale,
-                written.change,
-            )
+            of_sync = (replace(result, given=None), written.generation, last_scale, written.change)
+            render = partial(object_status.synced_status, *of_sync)
             if before == facts and not change:
                 self._put(written, render, written.next_numbers, _NUMBERS)
             else:
