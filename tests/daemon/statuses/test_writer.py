@@ -73,12 +73,12 @@ def test_changed_numbers_alone_are_written_seldom(server: StatusServer) -> None:
     with writing(server) as writer:
         writer.configure_objects(in_force(synced()))
         began = clock.monotonic()
-        for step in range(50):
+        for step in range(40):
             writer.report(synced(load=30.0 + step / 100))
             time.sleep(0.02)
         allowed = 1 + (clock.monotonic() - began) / QUICK.numbers
         assert 2 <= len(server.tried) <= allowed
-        eventually(lambda: server.count("metrics"), lambda seen: seen == ("queue 10.16/10",))
+        eventually(lambda: server.count("metrics"), lambda seen: seen == ("queue 10.13/10",))
 
 
 def test_an_object_is_written_at_most_once_in_its_period(server: StatusServer) -> None:
@@ -332,7 +332,7 @@ def test_a_429_to_any_request_holds_statuses_back(server: StatusServer) -> None:
 
 def test_a_server_that_hangs_delays_no_report(server: StatusServer) -> None:
     server.gate.clear()
-    results = fleet(2000)
+    results = fleet(500)
     with writing(server, pace=replace(QUICK, flush=0.0)) as writer:
         writer.configure_objects(in_force(*results))
         writer.report(results[0])
@@ -378,18 +378,18 @@ def test_a_defect_is_reported_and_costs_one_status(server: StatusServer) -> None
 
 
 def test_memory_is_bounded_by_the_number_of_objects(server: StatusServer) -> None:
-    results = fleet(1000)
-    with writing(server, pace=replace(QUICK, burst=2000)) as writer:
+    results = fleet(300)
+    with writing(server, pace=replace(QUICK, burst=400)) as writer:
         gc.collect()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         writer.configure_objects(in_force(*results))
         for result in results:
             writer.report(result)
-        eventually(lambda: len(server.statuses), lambda count: count == 1000)
+        eventually(lambda: len(server.statuses), lambda count: count == 300)
         server.statuses.clear()
         server.tried.clear()
         gc.collect()
-        size = (tracemalloc.get_traced_memory()[0] - before) / 1000
+        size = (tracemalloc.get_traced_memory()[0] - before) / 300
         tracemalloc.stop()
     assert size < 4000
