@@ -7,16 +7,19 @@ daemon only.
 """
 
 import json
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import BaseModel
 
+from autoscaler.config import spec_model as model
+from autoscaler.config import target_rules
 from autoscaler.config.checks import rules_of
 from autoscaler.config.documents import as_yaml
-from autoscaler.config.models import inner_models
+from autoscaler.config.models import InnerModel, inner_models
 from autoscaler.config.objects import (
     GROUP,
     KIND,
@@ -26,8 +29,8 @@ from autoscaler.config.objects import (
     PLURAL,
     VERSION,
 )
-from autoscaler.config.rule_forms import Rule
-from autoscaler.config.spec_model import ObjectSpecModel
+from autoscaler.config.rule_forms import PER_POD, Rule
+from autoscaler.core.spec import SOURCES
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -104,30 +107,21 @@ class _SpecSchema:
     """Makes the structural schema of a spec, with its rules."""
 
     def __init__(self) -> None:
-        self._document = ObjectSpecModel.model_json_schema()
-        self._places = {
-            model.__name__: (model, place) for model, place in _models(ObjectSpecModel, "")
-        }
+        self._document = model.ObjectSpecModel.model_json_schema()
+        self._models = {each.__name__: each for each in _models(model.ObjectSpecModel)}
 
     def whole(self) -> Schema:
-        found = self._of_model(self._document)
-        found["x-kubernetes-validations"] += [
-            _validation(rule, place)
-            for model, place in self._places.values()
-            for rule in rules_of(model)
-            if rule.cel_of_target
-        ]
-        return found
+        return self._of_model(self._document)
 
     def _of_model(self, schema: Schema) -> Schema:
-        found: Schema = {"type": "object", "description": schema["description"]}
+        description = " ".join(schema["description"].split())
+        found: Schema = {"type": "object", "description": description}
         properties = schema["properties"].items()
         found["properties"] = {key: self._of_field(key, each) for key, each in properties}
         if schema.get("required"):
             found["required"] = schema["required"]
-        rules = [rule for rule in rules_of(self._places[schema["title"]][0]) if _has_cel(rule)]
-        if rules:
-            found["x-kubernetes-validations"] = [_validation(rule) for rule in rules]
+        if rules := [*_validations(self._models[schema["title"]])]:
+            found["x-kubernetes-validations"] = rules
         return found
 
     def _of_field(self, key: str, schema: Schema) -> Schema:
@@ -155,11 +149,11 @@ class _SpecSchema:
         return {"type": "object", "maxProperties": MOST_ENTRIES, "additionalProperties": inner}
 
 
-def _models(model: type[BaseModel], place: str) -> Iterator[tuple[type[BaseModel], str]]:
-    """Yield a model and all within, each with its place, or with the list or mapping around it."""
-    yield model, place
-    for field in inner_models(model):
-        yield from _models(field.model, f"{place}.{field.key}" if not field.many else place)
+def _models(of: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield a model and all within."""
+    yield of
+    for field in inner_models(of):
+        yield from _models(field.model)
 
 
 def _scalar(key: str, form: Schema) -> Schema:
@@ -176,8 +170,11 @@ def _int_or_string(forms: list[Schema]) -> Schema:
     found: Schema = {"x-kubernetes-int-or-string": True, "maxLength": LONGEST_TEXT}
     for form in forms:
         found |= _patterns(form)
-        if "minimum" in form and float(form["minimum"]).is_integer():
-            found["minimum"] = int(form["minimum"])
+        # The API server compares whole numbers with whole bounds.
+        found |= {"minimum": math.ceil(form["minimum"])} if "minimum" in form else {}
+        found |= {"maximum": math.floor(form["maximum"])} if "maximum" in form else {}
+        if "const" in form:
+            found |= {"minimum": form["const"], "maximum": form["const"]}
     return found
 
 
@@ -197,16 +194,205 @@ def _patterns(form: Schema) -> Schema:
 # -- the rules as CEL ------------------------------------------------------------------------------
 
 
-def _has_cel(rule: Rule) -> bool:
-    """Return whether an API server can check a rule where its mapping is."""
-    return not rule.cel_of_target and bool(rule.cel or rule.schema)
+class Cel(NamedTuple):
+    """A rule in CEL: `self` is its mapping, and `target` the target that contains it."""
+
+    condition: str
+    """Of what is right; empty to compile the schema of the rule."""
+    values: Sequence[str] = ()
+    """The values of its sentence."""
 
 
-def _validation(rule: Rule, place: str = "") -> Schema:
-    message = rule.cel_message or rule.sentence.replace("{{", "{").replace("}}", "}")
-    at = f"{place}.{rule.at}" if rule.at else place
-    text = rule.cel or _cel(rule.schema, "self")
-    return {"rule": text, "message": message} | ({"fieldPath": at} if at else {})
+_MIN, _TARGET_MIN = "self.?minReplicas.orValue(1)", "target.?minReplicas.orValue(1)"
+_WINDOW_MIN = f"self.?minReplicas.orValue({_TARGET_MIN})"
+_IDLE_COUNT = "target.?idle.?replicas.orValue(0)"
+_TIMES = "self.{}.split(' ').filter(part, part != '')"
+_ONLY = "self.schedules.exists_one(other, other.name == each.name)"
+_KIND, _IN_APPS = "self.kind.lowerAscii()", f"self.kind in {[*target_rules.APPS]}"
+_USUAL_KIND = f"{target_rules.KINDS}[{_KIND}]"
+
+
+def _first(*faults: tuple[str, str]) -> Cel:
+    """Return the CEL of a rule whose sentence is a value: the conditions of faults, and texts."""
+    chosen = "".join(f"{condition} ? {sentence} : " for condition, sentence in faults)
+    conditions = " || ".join(f"({condition})" for condition, _ in faults)
+    return Cel(f"!({conditions})", [f"{chosen}''"])
+
+
+def _of_values(source: type[BaseModel], *allowed: str, exclusive: bool = True) -> Iterator[Any]:
+    """Yield the rules of the values of a metric's target."""
+    given = [f"has(self.target.{name})" for name in allowed]
+    some = " || ".join(given)
+    if "averageUtilization" not in allowed:
+        percent = "has(self.target.averageUtilization) || self.target.type == 'Utilization'"
+        forms = (f"{{type: {name[0].upper()}{name[1:]}, {name}: NUMBER}}" for name in allowed)
+        cel = Cel(f"{some} || !({percent})", [f"'{' or '.join(forms)}'"])
+        yield (source, "target", "Utilization"), cel
+    yield (source, "target", f"{' or '.join(allowed)} is missing"), Cel(some)
+    if exclusive and len(given) > 1:
+        yield (source, "target", "takes one of"), Cel(f"!({' && '.join(given)})")
+
+
+CEL: Mapping[tuple[type[BaseModel], str, str], Cel] = {
+    (model.HorizontalPodAutoscalerSpec, "maxReplicas", "must be at least minReplicas"): Cel(
+        f"self.maxReplicas >= {_MIN}", [f"string({_MIN})"]
+    ),
+    (model.ScalingModel, "idle", "is missing: the activation"): Cel("", ["'a metric'"]),
+    (model.ScalingModel, "schedules", "two of them"): Cel(
+        f"!has(self.schedules) || self.schedules.all(each, {_ONLY})",
+        [f"self.schedules.filter(each, !{_ONLY})[0].name"],
+    ),
+    (model.IdleModel, "replicas", "must be less than"): Cel(
+        f"{_TARGET_MIN} == 0 || self.?replicas.orValue(0) < {_TARGET_MIN}",
+        [f"string({_TARGET_MIN})"],
+    ),
+    (model.ScheduleModel, "end", "is the same as start"): Cel(
+        f"{_TIMES.format('start')} != {_TIMES.format('end')}"
+    ),
+    (model.ScheduleModel, "minReplicas", "must be more than idle.replicas"): Cel(
+        f"!has(target.idle) || !has(self.minReplicas) || self.minReplicas > {_IDLE_COUNT}",
+        [f"string({_IDLE_COUNT})"],
+    ),
+    (model.ScheduleModel, "minReplicas", "0 needs"): Cel(
+        f"{_MIN} != 0 || has(target.idle) || (has(target.metrics) && "
+        f"target.metrics.exists(metric, !(metric.type in {[*PER_POD]})))"
+    ),
+    (model.ScheduleModel, "minReplicas", "must be at most"): Cel(
+        "!has(self.minReplicas) || has(self.maxReplicas) || self.minReplicas <= target.maxReplicas",
+        ['"the target\'s"', "string(target.maxReplicas)"],
+    ),
+    (model.ScheduleModel, "maxReplicas", "must be at least"): Cel(
+        f"!has(self.maxReplicas) || self.maxReplicas >= {_WINDOW_MIN}",
+        ["has(self.minReplicas) ? 'its' : \"the target's\"", f"string({_WINDOW_MIN})"],
+    ),
+    (model.ScaleTargetRef, "kind", "{}"): _first(
+        (
+            (
+                f"{_KIND} in {target_rules.KINDS} && {_USUAL_KIND} != self.kind && "
+                "(!has(self.apiVersion) || "
+                "self.apiVersion.matches('^([^/]*$|(apps?|extensions)?/)'))"
+            ),
+            f"'must be ' + {_USUAL_KIND} + ', as in `kind` of its manifest'",
+        ),
+        (
+            "has(self.apiVersion) && ("
+            + " || ".join(
+                f"self.kind == '{kind}' && "
+                f"self.apiVersion.startsWith('{f'{group}/' if group else 'v'}')"
+                for kind, group in target_rules.WITHOUT_SCALE.items()
+            )
+            + ")",
+            f"'{target_rules.NO_SCALE}'",
+        ),
+    ),
+    (model.ScaleTargetRef, "", "apiVersion is missing"): Cel(
+        "has(self.apiVersion) || self.kind == 'ReplicationController'",
+        [
+            (
+                f"({_IN_APPS} ? 'apps/v1 for a ' : 'the group and version of ') + self.kind + "
+                f"({_IN_APPS} ? '' : ', such as apps/v1')"
+            )
+        ],
+    ),
+    (model.ScaleTargetRef, "apiVersion", "{}"): _first(
+        (
+            "has(self.apiVersion) && self.apiVersion.startsWith('/')",
+            "'must name a group before the /, such as apps/v1'",
+        ),
+        (
+            (
+                "has(self.apiVersion) && !self.apiVersion.contains('/') && "
+                "!(self.kind in ['ReplicationController', 'Pod'])"
+            ),
+            (
+                f"({_IN_APPS} ? 'must be apps/v1' : "
+                "'must name the group of ' + self.kind + ', such as apps/v1') + "
+                "'; only a ReplicationController is in the core group'"
+            ),
+        ),
+        (
+            f"has(self.apiVersion) && {_IN_APPS} && self.apiVersion.matches('^(app|extensions)/')",
+            "'must be apps/v1 for a ' + self.kind",
+        ),
+    ),
+    **{
+        (model.MetricSpec, key, "does not belong to type"): Cel(
+            "", ["self.type", f"{SOURCES}[self.type]"]
+        )
+        for key in SOURCES.values()
+    },
+    **dict(_of_values(model.ResourceMetricSource, "averageUtilization", "averageValue")),
+    **dict(_of_values(model.PodsMetricSource, "averageValue")),
+    **dict(_of_values(model.ObjectMetricSource, "value", "averageValue", exclusive=False)),
+    **dict(_of_values(model.ExternalMetricSource, "value", "averageValue")),
+    (model.ResourceMetricSource, "query", "`empty: zero`"): Cel(
+        "self.?query.?empty.orValue('') != 'zero'"
+    ),
+    (model.PodsMetricSource, "metric", "`empty: zero`"): Cel(
+        "self.metric.?query.?empty.orValue('') != 'zero'"
+    ),
+}
+"""The rules that compare numbers or fill in values, by model, key and the begin of the sentence."""
+_NAMES = re.compile(r"(?<![.\w])(self|target)(?=\.)")
+
+
+def _cel_of(of: type[BaseModel], rule: Rule) -> Cel:
+    """Return a rule in CEL; without a condition only the daemon can check it."""
+    found = [
+        cel
+        for (owner, at, start), cel in CEL.items()
+        if issubclass(of, owner) and at == rule.at and rule.sentence.startswith(start)
+    ]
+    cel = found[0] if found else Cel("")
+    compiled = _cel(rule.schema, "self") if rule.schema else ""
+    return cel._replace(condition=cel.condition or compiled)
+
+
+def _validations(of: type[BaseModel]) -> Iterator[Schema]:
+    """Yield the rules of a model; those that compare a part with the target are the target's."""
+    for rule in rules_of(of):
+        cel = _cel_of(of, rule)
+        if cel.condition and not _names_target(cel):
+            yield _validation(cel, rule.sentence, rule.at)
+    for part in inner_models(of) if issubclass(of, model.ScalingModel) else ():
+        for rule in rules_of(part.model):
+            cel = _cel_of(part.model, rule)
+            if _names_target(cel):
+                yield _of_part(cel, rule, part)
+
+
+def _names_target(cel: Cel) -> bool:
+    return any(found[1] == "target" for found in _NAMES.finditer(cel.condition))
+
+
+def _of_part(cel: Cel, rule: Rule, part: InnerModel) -> Schema:
+    """Return the validation of a target for a rule of one of its parts, or of a list of parts."""
+    place, at, sentence = f"self.{part.key}", f"{part.key}.{rule.at}", rule.sentence
+    condition, first = _within(cel.condition, "each" if part.many else place), place
+    values = cel.values
+    if part.many:
+        first = f"{place}.filter(each, !({condition}))[0]"
+        condition = f"{place}.all(each, {condition})"
+        # A path has no index.
+        at, sentence = part.key, f"{rule.at} of {{}} {sentence}"
+        values = ["self.name", *values]
+    values = [_within(value, first) for value in values]
+    return _validation(Cel(f"!has({place}) || {condition}", values), sentence, at)
+
+
+def _within(cel: str, part: str) -> str:
+    """Return CEL of a part as CEL of its target."""
+    return _NAMES.sub(lambda found: part if found[1] == "self" else "self", cel)
+
+
+def _validation(cel: Cel, sentence: str, at: str) -> Schema:
+    text = sentence.format(*["%s"] * len(cel.values))
+    found = {"rule": cel.condition, "message": text}
+    if cel.values:
+        # The API server cannot estimate the cost of other ways to put a number into a text.
+        called = f"{json.dumps(text, ensure_ascii=False)}.format([{', '.join(cel.values)}])"
+        found = {"rule": cel.condition, "messageExpression": called}
+    return found | ({"fieldPath": f".{at}"} if at else {})
 
 
 def _cel(schema: Any, path: str) -> str:

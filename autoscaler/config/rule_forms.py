@@ -60,12 +60,6 @@ class Rule:
     """Paths in the mapping; any of them would fix the fault."""
     shown: bool = False
     """Whether the finding shows the value at the place."""
-    cel: str = ""
-    """The rule as CEL for API servers, where the schema does not express it."""
-    cel_of_target: bool = False
-    """Whether ``self`` of the CEL is the target around the mapping."""
-    cel_message: str = ""
-    """The sentence for API servers, which fill in no values."""
 
 
 _TYPES: dict[str, type] = {"array": list, "null": NoneType, "object": Mapping}

@@ -92,14 +92,18 @@ def _useless_activation(target: Fields) -> str:
     return "" if form.given(target, "idle") else ", ".join(with_one[:3])
 
 
-_APPS = {"Deployment": "deploy", "StatefulSet": "sts", "ReplicaSet": "rs"}
+APPS = {"Deployment": "deploy", "StatefulSet": "sts", "ReplicaSet": "rs"}
 """The kinds of the group apps that have a scale subresource, with kubectl's short names."""
-_KINDS = {
+KINDS = {
     name: kind
-    for kind, short in {**_APPS, "ReplicationController": "rc"}.items()
+    for kind, short in {**APPS, "ReplicationController": "rc"}.items()
     for name in (kind.lower(), f"{kind.lower()}s", short)
 }
-_WITHOUT_SCALE = {"DaemonSet": "apps", "Job": "batch", "CronJob": "batch", "Pod": ""}
+WITHOUT_SCALE = {"DaemonSet": "apps", "Job": "batch", "CronJob": "batch", "Pod": ""}
+NO_SCALE = (
+    "has no scale subresource, so that nothing can set its replicas; right is a Deployment, a "
+    "StatefulSet or another kind that has one"
+)
 _SLIPS = {"", "app", "extensions"}
 """Groups that are often written for apps, which has had Deployments since Kubernetes 1.16."""
 
@@ -114,18 +118,12 @@ def _kind(ref: Fields) -> str:
     kind = ref.get("kind")
     if not isinstance(kind, str):
         return ""
-    usual = _KINDS.get(kind.lower(), kind)
+    usual = KINDS.get(kind.lower(), kind)
     return usual if group_of(ref) in {*_SLIPS, "apps", None} else kind
 
 
 def _is_scaled(ref: Fields) -> bool:
-    return _WITHOUT_SCALE.get(_kind(ref), "none") != group_of(ref)
-
-
-_NO_SCALE = (
-    "has no scale subresource, so that nothing can set its replicas; right is a Deployment, a "
-    "StatefulSet or another kind that has one"
-)
+    return WITHOUT_SCALE.get(_kind(ref), "none") != group_of(ref)
 
 
 def _kind_fault(ref: Fields) -> str | None:
@@ -134,7 +132,7 @@ def _kind_fault(ref: Fields) -> str | None:
         return f"must be {kind}, as in `kind` of its manifest"
     if _is_scaled(ref):
         return None
-    return _NO_SCALE
+    return NO_SCALE
 
 
 def _kind_in_group(ref: Fields) -> str:
@@ -147,7 +145,7 @@ def _missing_group(ref: Fields) -> str:
     if not kind or ref.get("apiVersion") is not None:
         return ""
     named = f"apps/v1 for a {kind}"
-    return named if kind in _APPS else f"the group and version of {kind}, such as apps/v1"
+    return named if kind in APPS else f"the group and version of {kind}, such as apps/v1"
 
 
 def _group_fault(ref: Fields) -> str | None:
@@ -156,10 +154,10 @@ def _group_fault(ref: Fields) -> str | None:
         return None
     if str(ref["apiVersion"]).startswith("/"):
         return "must name a group before the /, such as apps/v1"
-    right = "be apps/v1" if kind in _APPS else f"name the group of {kind}, such as apps/v1"
+    right = "be apps/v1" if kind in APPS else f"name the group of {kind}, such as apps/v1"
     if group == "":
         return f"must {right}; only a ReplicationController is in the core group"
-    return f"must be apps/v1 for a {kind}" if kind in _APPS and group in _SLIPS else None
+    return f"must be apps/v1 for a {kind}" if kind in APPS and group in _SLIPS else None
 
 
 def _unknown_cluster(key: str, target: Fields, context: Context) -> tuple[str, str] | None:
@@ -225,8 +223,6 @@ def _source_rules(kind: str, key: str) -> Iterator[Rule]:
         form.implies(
             form.where("type", *(source for source in SOURCES if source != kind)), form.null(key)
         ),
-        cel_message="does not belong to this type: keep only the source of the type, or change the "
-        "type",
     )
 
 
@@ -284,12 +280,6 @@ def _zero_of_pods(source: Fields, context: Context) -> bool:
     return form.is_zero(named if own is None else own)
 
 
-_CEL_LOW = "(has(self.minReplicas) ? self.minReplicas : 1)"
-_CEL_IDLE = "(has(self.idle.replicas) ? self.idle.replicas : 0)"
-_CEL_WINDOWS = "!has(self.schedules) || self.schedules.all(each, "
-_CEL_KINDS = {"DaemonSet": "apps/", "Job": "batch/", "CronJob": "batch/", "Pod": "v"}
-
-
 TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
     model.HorizontalPodAutoscalerSpec: (
         Rule(
@@ -297,8 +287,6 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             lambda spec, _: _too_few(spec),
             "must be at least minReplicas, which is {}",
             shown=True,
-            cel="!has(self.minReplicas) || self.maxReplicas >= self.minReplicas",
-            cel_message="must be at least minReplicas",
         ),
         form.stated(
             "minReplicas",
@@ -329,16 +317,11 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
                 form.properties(metrics={"items": form.null("activation")}),
             ),
             fixed_by=("idle",),
-            cel_message="is missing: an activation says from which value on a target is not idle; "
-            "write idle: {after: 5m} here, or leave the activation out",
         ),
         Rule(
             "schedules",
             lambda target, _: form.repeated_name(target, "schedules"),
             "two of them are called `{}`: give each a name of its own",
-            cel="!has(self.schedules) || self.schedules.all(each, "
-            "self.schedules.exists_one(other, other.name == each.name))",
-            cel_message="two of them have the same name: give each a name of its own",
         ),
         Rule(
             HOLD_QUERY,
@@ -372,15 +355,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
         ),
     ),
     model.IdleModel: (
-        Rule(
-            "replicas",
-            _too_few_awake,
-            "must be less than minReplicas, which is {}",
-            shown=True,
-            cel=f"!has(self.idle) || {_CEL_IDLE} < {_CEL_LOW}",
-            cel_of_target=True,
-            cel_message="must be less than minReplicas",
-        ),
+        Rule("replicas", _too_few_awake, "must be less than minReplicas, which is {}", shown=True),
     ),
     model.FallbackModel: (
         form.stated(
@@ -404,7 +379,6 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             lambda schedule, _: _never_opens(schedule),
             "is the same as start, so that the window would never open",
             shown=True,
-            cel="self.start != self.end",
         ),
         form.any_of(
             ("minReplicas", "maxReplicas"), "gives no bound: write minReplicas, maxReplicas or both"
@@ -414,10 +388,6 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             _wakes_no_window,
             "must be more than idle.replicas, which is {}",
             shown=True,
-            cel=f"!has(self.idle) || {_CEL_WINDOWS}!has(each.minReplicas) || "
-            f"each.minReplicas > {_CEL_IDLE})",
-            cel_of_target=True,
-            cel_message="must be more than idle.replicas",
         ),
         Rule("minReplicas", _window_without_pods, _ZERO, shown=True),
         Rule(
@@ -425,10 +395,6 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             functools.partial(_window_upside_down, "minReplicas"),
             "must be at most {} maxReplicas, which is {}; or give the window a maxReplicas too",
             shown=True,
-            cel=f"{_CEL_WINDOWS}!has(each.minReplicas) || each.minReplicas <= "
-            "(has(each.maxReplicas) ? each.maxReplicas : self.maxReplicas))",
-            cel_of_target=True,
-            cel_message="must be at most maxReplicas; or give the window a maxReplicas too",
         ),
         Rule(
             "maxReplicas",
@@ -436,24 +402,10 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             "must be at least {} minReplicas, which is {}; or give the window a lower minReplicas "
             "too",
             shown=True,
-            cel=f"{_CEL_WINDOWS}!has(each.maxReplicas) || each.maxReplicas >= "
-            f"(has(each.minReplicas) ? each.minReplicas : {_CEL_LOW}))",
-            cel_of_target=True,
-            cel_message="must be at least minReplicas; or give the window a lower minReplicas too",
         ),
     ),
     model.ScaleTargetRef: (
-        Rule(
-            "kind",
-            lambda ref, _: _kind_fault(ref),
-            "{}",
-            shown=True,
-            cel=" && ".join(
-                f"!(self.kind == '{kind}' && self.apiVersion.startsWith('{group}'))"
-                for kind, group in _CEL_KINDS.items()
-            ),
-            cel_message=_NO_SCALE,
-        ),
+        Rule("kind", lambda ref, _: _kind_fault(ref), "{}", shown=True),
         Rule(
             "",
             lambda ref, _: _missing_group(ref),
@@ -463,7 +415,6 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
                 form.with_key("apiVersion", {"type": "string", "pattern": "^[^/]+/"}),
             ),
             fixed_by=("apiVersion",),
-            cel_message="apiVersion is missing, or has no group: such as apps/v1 for a Deployment",
         ),
         Rule("apiVersion", lambda ref, _: _group_fault(ref), "{}", shown=True),
     ),
