@@ -276,7 +276,8 @@ class ObjectWatch:
     def version(self) -> object:
         """Return a value that differs when `records` may differ."""
         with self._lock:
-            names = None if self._namespaces is None else self._namespaces.cache.names
+            cache = None if self._namespaces is None else self._namespaces.cache
+            names = None if cache is None else (cache.listed, cache.names)
         watches = self._scopes.watches()
         for watch in watches:
             if watch.cache.needs_list():

@@ -1,15 +1,17 @@
 """Objects in the cluster are targets: teams create, change, break and delete them."""
 
+import dataclasses
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.worlds import objects
-from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane import workloads
+from tests.worlds.controlplane.api import Api, ApiError
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.daemon import Document
 from tests.worlds.objects import Team
@@ -203,3 +205,71 @@ def test_an_invalid_file_does_not_stop_the_objects(world: World, team: Team) -> 
         assert daemon.component("reload")["ok"] is False
         daemon.write(settings(world))
         wait_until("the file is read", lambda: daemon.component("reload")["ok"])
+
+
+def test_two_teams_own_their_objects_with_the_role_edit(
+    world: World, team: Team, admin_api: Api
+) -> None:
+    team.want(4)
+    with (
+        objects.other_namespace(world) as other,
+        objects.team_account(world, world.namespace) as a,
+        objects.team_account(world, other) as b,
+    ):
+        admin_api.create(
+            f"/apis/apps/v1/namespaces/{other}/deployments", workloads.deployment("b", 1)
+        )
+        b.want(2)
+        # The aggregated roles take a moment.
+        wait_until("the right to create", lambda: allowed(lambda: a.create("a")))
+        wait_until("the right to create", lambda: allowed(lambda: b.create("b")))
+        assert not allowed(lambda: dataclasses.replace(a, namespace=other).create("a"))
+        assert not allowed(lambda: a.world.api.patch(f"{a.path('a')}/status", {"status": {}}))
+        names = {"names": [world.namespace, other]}
+        with world.running(settings(world, namespaces=names)) as daemon:
+            daemon.wait_write(world.key("a"), 4)
+            daemon.wait_write(f"{other}/Deployment/b", 2)
+            # What one team breaks does not stop the other.
+            b.patch("b", metrics=b.spec("b", promql="sum(")["metrics"])
+            b.wait_ready("b", "False", "Invalid")
+            a.patch("a", maxReplicas=3)
+            daemon.wait_write(world.key("a"), 3)
+            a.delete("a")
+            b.patch("b", metrics=b.spec("b")["metrics"])
+            b.wait_ready("b", "True")
+
+
+def allowed(call: Callable[[], object]) -> bool:
+    """Return whether the API server permits a call."""
+    try:
+        call()
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return False
+    return True
+
+
+def test_namespaces_are_selected_by_their_labels(world: World, team: Team) -> None:
+    labels = {"namespaces": {"selector": {"matchLabels": {"kubernetes.io/metadata.name": "-"}}}}
+    with world.running(settings(world, **labels)) as daemon:
+        team.create("a")
+        own = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
+        daemon.write(settings(world, namespaces={"selector": own}))
+        daemon.wait_write(world.key("a"), 4)
+        daemon.write(settings(world, **labels))
+        assert daemon.wait_event("target_removed")["target"] == world.key("a")
+
+
+def test_objects_outlive_a_restart_of_the_api_server(
+    world: World, team: Team, control_plane: ControlPlane
+) -> None:
+    team.create("a")
+    with world.running(settings(world)) as daemon:
+        daemon.wait_write(world.key("a"), 4)
+        control_plane.restart_apiserver()
+        team.want(6)
+        daemon.wait_write(world.key("a"), 6)
+        team.patch("a", maxReplicas=5)
+        daemon.wait_write(world.key("a"), 5)
+        assert not daemon.events("target_removed")

@@ -1,5 +1,6 @@
 """PromqlAutoscaler objects on the real control plane: their kind, and what teams do with them."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -49,11 +50,10 @@ def _is_served(api: Api) -> bool:
 
 @dataclass
 class Team:
-    """What a team does in its own namespace; ``token`` is empty for the administrator."""
+    """What a team does in its own namespace, with the rights of ``world.api``."""
 
     world: World
     namespace: str
-    token: str = ""
 
     def path(self, name: str = "") -> str:
         collection = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURAL}"
@@ -78,7 +78,8 @@ class Team:
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": dict(self.spec(name) if spec is None else spec),
         }
-        return self.world.api.create(self.path(), body)
+        found: Json = self.world.api.create(self.path(), body)
+        return found
 
     def patch(self, name: str, **spec: object) -> None:
         self.world.api.patch(self.path(name), {"spec": spec})
@@ -119,3 +120,23 @@ def other_namespace(world: World) -> Iterator[str]:
     world.api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": {"team": "b"}}})
     yield name
     world.api.delete(f"/api/v1/namespaces/{name}")
+
+
+@contextmanager
+def team_account(world: World, namespace: str) -> Iterator[Team]:
+    """Give a team with the role `edit` in a namespace, and with no other right."""
+    api, rbac = world.api, "/apis/rbac.authorization.k8s.io/v1"
+    roles = [*yaml.safe_load_all((COMPONENT / "aggregated.yaml").read_text())]
+    for role in roles:
+        with suppress(ApiError):
+            api.create(f"{rbac}/clusterroles", role)
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    api.create(accounts, {"metadata": {"name": "team"}})
+    subject = {"kind": "ServiceAccount", "name": "team", "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    binding = {"metadata": {"name": "team"}, "roleRef": role, "subjects": [subject]}
+    api.create(f"{rbac}/namespaces/{namespace}/rolebindings", binding)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token: str = api.create(f"{accounts}/team/token", request)["status"]["token"]
+    with world.plane.api(token) as own:
+        yield Team(dataclasses.replace(world, api=own), namespace)
