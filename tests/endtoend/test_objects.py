@@ -251,7 +251,7 @@ def allowed(call: Callable[[], object]) -> bool:
 
 
 def test_namespaces_are_selected_by_their_labels(world: World, team: Team) -> None:
-    labels = {"namespaces": {"selector": {"matchLabels": {"kubernetes.io/metadata.name": "-"}}}}
+    labels = {"namespaces": {"selector": {"matchLabels": {"kubernetes.io/metadata.name": "none"}}}}
     with world.running(settings(world, **labels)) as daemon:
         team.create("a")
         own = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
