@@ -344,8 +344,9 @@ def _cel_of(of: type[BaseModel], rule: Rule) -> Cel:
         if issubclass(of, owner) and at == rule.at and rule.sentence.startswith(start)
     ]
     cel = found[0] if found else Cel("")
-    compiled = _cel(rule.schema, "self") if rule.schema else ""
-    return cel._replace(condition=cel.condition or compiled)
+    if rule.schema and not cel.condition:
+        return cel._replace(condition=_cel(rule.schema, "self"))
+    return cel
 
 
 def _validations(of: type[BaseModel]) -> Iterator[Schema]:
@@ -374,7 +375,7 @@ def _of_part(cel: Cel, rule: Rule, part: InnerModel) -> Schema:
         first = f"{place}.filter(each, !({condition}))[0]"
         condition = f"{place}.all(each, {condition})"
         # A path has no index.
-        at, sentence = part.key, f"{rule.at} of {{}} {sentence}"
+        at, sentence = part.key, f"{rule.at} of {{}}: {sentence}"
         values = ["self.name", *values]
     values = [_within(value, first) for value in values]
     return _validation(Cel(f"!has({place}) || {condition}", values), sentence, at)
@@ -425,12 +426,7 @@ _CEL: Mapping[str, Callable[[Any, str], str]] = {
     "not": lambda schema, path: _not(_cel(schema, path)),
     "allOf": lambda schemas, path: _all([_cel(schema, path) for schema in schemas]),
     "anyOf": lambda schemas, path: f"({' || '.join(_cel(schema, path) for schema in schemas)})",
-    "oneOf": lambda schemas, path: (
-        f"[{', '.join(_cel(schema, path) for schema in schemas)}].exists_one(each, each)"
-    ),
     "enum": lambda choices, path: f"{path} in {json.dumps(choices)}",
-    "const": lambda value, path: f"{path} == {json.dumps(value)}",
-    "pattern": lambda pattern, path: f"{path}.matches({json.dumps(pattern)})",
     "items": lambda schema, path: f"{path}.all(item, {_cel(schema, 'item')})",
     "maxItems": lambda most, path: f"size({path}) <= {most}",
 }
