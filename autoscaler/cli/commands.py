@@ -15,6 +15,7 @@ from autoscaler.cli.options import (
     Context,
     DaemonOptions,
     ExplanationOptions,
+    ObjectFiles,
     Output,
     Since,
     SourceOptions,
@@ -90,8 +91,11 @@ def validate(
         bool, flag("prometheus", "Run every query once and show its results.")
     ] = False,
     strict: Annotated[bool, flag("strict", "Exit with 2 on any warning.")] = False,
+    config: Annotated[
+        Path | None, config_option("The configuration whose `objects` limits PromqlAutoscalers.")
+    ] = None,
 ) -> int:
-    """Check configuration files and print all errors and warnings.
+    """Check files of configurations or PromqlAutoscalers, and print all errors and warnings.
 
     Included files are checked too.
 
@@ -100,13 +104,14 @@ def validate(
     """
     from autoscaler.cli.validating import validate_files
 
-    return validate_files(files, ask_prometheus=prometheus, strict=strict)
+    return validate_files(files, config, ask_prometheus=prometheus, strict=strict)
 
 
 @command("plan -c autoscaler.yaml", "plan --explain shop/order-worker")
 def plan(
     config: ConfigFile,
     targets: TargetNames = None,
+    objects: ObjectFiles = None,
     explain: Annotated[bool, flag("explain", "Print every step of each decision.")] = False,
     output: Output = "text",
     *,
@@ -127,7 +132,7 @@ def plan(
 
     asked = None if daemon.url is None else daemon_at(daemon, daemon.url)
     as_json = output == "json"
-    return print_plan(config, targets or [], asked, explain=explain, as_json=as_json)
+    return print_plan(config, targets or [], asked, objects, explain=explain, as_json=as_json)
 
 
 @command("status", "status shop/order-worker")

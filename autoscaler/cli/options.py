@@ -42,6 +42,10 @@ def target_argument(help_text: str) -> Any:
 ConfigFile = Annotated[Path, config_option(TARGETS_FILE)]
 TargetNames = Annotated[list[str] | None, target_argument(f"{ONE_TARGET}; default: all.")]
 Workloads = Annotated[list[str], target_argument(f"{ONE_TARGET}.")]
+ObjectFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--objects", metavar="FILE", help="PromqlAutoscalers to add; repeatable."),
+]
 Since = Annotated[str, time_option("Start time, such as 1h or 'yesterday 18:00'.")]
 Context = Annotated[str | None, typer.Option(metavar="NAME", help="The kubeconfig context.")]
 Output = Annotated[

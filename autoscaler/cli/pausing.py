@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.cli.output import CommandError
-from autoscaler.cli.target_names import UnknownTargetError, chosen
+from autoscaler.cli.target_names import UnknownTargetError, chosen_targets
 from autoscaler.config import KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.guards import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
@@ -159,11 +159,9 @@ def _find(
     if file is None:
         return [_named(name) for name in dict.fromkeys(names)], {"": KubernetesSettings()}
     config = load(file, namespace_or_anywhere)  # No Lease is needed.
-    keys = chosen(names, [target.key for target in config.targets])
     workloads = [
         Workload(wording.target_key(target), target.namespace, target.spec.scale_target_ref, target)
-        for target in config.targets
-        if target.key in keys
+        for target in chosen_targets(config.targets, names)
     ]
     return workloads, config.connections
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.cli.asked_queries import MetricUse, queries_of
+from autoscaler.cli.object_files import load_with_objects
 from autoscaler.cli.output import EXPLAINED_FROM, CommandError, print_text
-from autoscaler.cli.target_names import chosen
-from autoscaler.config import Config, load
+from autoscaler.cli.target_names import chosen_targets
+from autoscaler.config import Config
 from autoscaler.config.conversion import is_built_in
 from autoscaler.config.documents import path_of
-from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, ReadFailure
 from autoscaler.core.series import QueryFailure, QueryResult
@@ -61,6 +61,7 @@ def print_plan(
     file: Path,
     names: Sequence[str] = (),
     daemon: Daemon | None = None,
+    objects: Sequence[Path] | None = None,
     *,
     explain: bool = False,
     as_json: bool = False,
@@ -69,9 +70,8 @@ def print_plan(
 
     The histories of ``daemon`` are used; None means to look for a daemon.
     """
-    config = load(file, namespace_or_anywhere)  # A plan needs no Lease.
-    keys = chosen(names, [target.key for target in config.targets])
-    targets = tuple(target for target in config.targets if target.key in keys)
+    config = load_with_objects(file, objects)
+    targets = chosen_targets(config.targets, names)
     try:
         known = remembered(config, daemon) if targets else RestoredHistories()
         if as_json and targets:
@@ -109,7 +109,7 @@ def query_sources(
 ) -> Mapping[str, tuple[QuerySource, ...]]:
     """Return by target the source of each metric's query; this reads the files again.
 
-    ``content`` is the content of the main file, as for `load`.
+    Objects are not read again. ``content`` is the content of the main file, as for `load`.
     """
     found = {
         (use.target.key, use.number): QuerySource(
@@ -118,8 +118,9 @@ def query_sources(
         for query in queries_of(config, content)
         for use in query.uses
     }
+    own = QuerySource("its PromqlAutoscaler")
     return {
-        target.key: tuple(found[target.key, index] for index in range(len(target.queries)))
+        target.key: tuple(found.get((target.key, i), own) for i in range(len(target.queries)))
         for target in config.targets
     }
 

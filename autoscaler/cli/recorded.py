@@ -76,7 +76,7 @@ def _explanations(
     until = now if at is None else times.last_of(times.instant(at, now))
     begin = None if since is None else times.instant(since, now)
     explanations: list[Explanation] = []
-    for key in sorted(chosen_from(source, [name], source.targets())):
+    for key in sorted(chosen_from(source, [name], source.targets([name]))):
         last = source.last_change(key, until) if options.last_change else until
         instants = [] if last is None else [last]
         if begin is not None:
@@ -159,7 +159,7 @@ def print_history(
             f"--since, {times.local(begin)}, is after --until, {times.local(end)}"
         )
     source = source_of(place)
-    keys = sorted(chosen_from(source, names, source.targets())) if names else None
+    keys = sorted(chosen_from(source, names, source.targets(names))) if names else None
     listed = source.changes(keys, begin, end + _AFTER, limit + 1)
     shown = list(reversed(listed.changes[:limit]))
     if as_json:

@@ -16,7 +16,7 @@ from autoscaler.agreement.sentences import AGREEMENT_WORDS, READY, field_text, m
 from autoscaler.cli import times
 from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import counts, who_leads, wrapped
-from autoscaler.cli.sources import chosen_from, live_of
+from autoscaler.cli.sources import chosen_from, live_of, objects_of
 from autoscaler.core.classification import State
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import duration, printable
@@ -46,7 +46,7 @@ _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
 def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -> int:
     """Print how the named targets stand, or all; return the exit code."""
     source, listed = live_of(place)
-    keys = chosen_from(source, names, [target.target for target in listed.targets])
+    keys = chosen_from(source, names, objects_of(listed))
     targets = tuple(target for target in listed.targets if target.target in keys)
     shown = listed.model_copy(update={"targets": targets})
     if as_json:
@@ -150,8 +150,9 @@ def _other_count(state: TargetState) -> str:
 
 
 def _cells(state: TargetState, now: float) -> list[str]:
+    other = f" ({state.object_name})" if state.object_name not in {"", state.name} else ""
     return [
-        printable(state.target, LONGEST_SENTENCE),
+        printable(f"{state.target}{other}", LONGEST_SENTENCE),
         ", ".join(_metrics(state)),
         str(state.min_replicas),
         str(state.max_replicas),
@@ -202,8 +203,7 @@ def print_agreement(
     now = clock.wall()
     begin = times.instant(since, now)
     source, listed = live_of(place)
-    known = [target.target for target in listed.targets]
-    keys = chosen_from(source, names, known) if names else ()
+    keys = chosen_from(source, names, objects_of(listed)) if names else ()
     found = source.agreement(sorted(keys), begin)
     if as_json:
         print(json.dumps(found.document(), indent=2))

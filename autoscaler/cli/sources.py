@@ -49,7 +49,12 @@ from autoscaler.rendering.answers import (
     TargetList,
     path_of_target,
 )
-from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
+from autoscaler.rendering.instant import (
+    change_of,
+    explanation_at,
+    recorded_object,
+    recorded_targets,
+)
 from autoscaler.rendering.wording import has_target
 from autoscaler.transport.answers import DocumentTooLargeError, parse
 
@@ -205,9 +210,13 @@ class DirectorySource:
         """Return the last state of all targets."""
         return recorded_targets(self.record)
 
-    def targets(self) -> Sequence[str]:
-        """Return the keys of all targets."""
-        return self.record.targets()
+    def targets(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return by key the object's name of all targets, empty if no name is of its namespace."""
+        found = dict.fromkeys(self.record.targets(), "")
+        for key in found:
+            if any(name.startswith(f"{key.rsplit('/', 2)[0]}/") for name in names):
+                found[key] = recorded_object(self.record, key)
+        return found
 
     def explanation(self, target: str, at: float) -> Explanation | None:
         """Return the explanation of an instant; None if nothing is recorded."""
@@ -256,9 +265,9 @@ class DaemonSource:
         """Return the states of all targets."""
         return self._answer(TargetList, "/targets")
 
-    def targets(self) -> Sequence[str]:
-        """Return the keys of all targets."""
-        return [target.target for target in self.standings().targets]
+    def targets(self, names: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002 - as above
+        """Return by key the object's name of all targets, empty without one."""
+        return objects_of(self.standings())
 
     def target(self, key: str) -> TargetDetail | None:
         """Return a target with the configuration in force; None for an unknown target."""
@@ -351,12 +360,17 @@ class DaemonSource:
 DecisionSource = DirectorySource | DaemonSource
 
 
+def objects_of(standings: TargetList) -> Mapping[str, str]:
+    """Return the names of the targets' objects by key, empty without an object."""
+    return {target.target: target.object_name for target in standings.targets}
+
+
 def chosen_from(
-    source: DecisionSource, names: Sequence[str], keys: Sequence[str]
+    source: DecisionSource, names: Sequence[str], objects: Mapping[str, str]
 ) -> frozenset[str]:
     """Return the named targets of the source; raises UnknownTargetError."""
     try:
-        return chosen(names, keys)
+        return chosen(names, [*objects], objects)
     except UnknownTargetError:
         shard = source.shard() if isinstance(source, DaemonSource) else None
         for name in names:

@@ -1,7 +1,8 @@
 """Names of targets on the command line: the targets they select, and their completion.
 
 A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME, with `clusters` CLUSTER/NAMESPACE/NAME or
-CLUSTER/NAMESPACE/KIND/NAME; the long form is the target's key.
+CLUSTER/NAMESPACE/KIND/NAME; the long form is the target's key. In the short form NAME is also the
+name of the target's PromqlAutoscaler.
 """
 
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import typer
 
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.target import TargetName
+from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import printable
 
 _MOST_LISTED = 10
@@ -25,14 +26,25 @@ class UnknownTargetError(Exception):
     """Names that no target has; the text suggests targets, or lists those that exist."""
 
 
-def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
-    """Return the keys of the names, or all keys without a name; raises UnknownTargetError."""
+def chosen_targets(targets: Sequence[Target], names: Sequence[str]) -> tuple[Target, ...]:
+    """Return the named targets, or all without a name; raises UnknownTargetError."""
+    objects = {target.key: target.object_name for target in targets}
+    keys = chosen(names, [*objects], objects)
+    return tuple(target for target in targets if target.key in keys)
+
+
+def chosen(
+    names: Sequence[str], keys: Sequence[str], objects: Mapping[str, str] = {}
+) -> frozenset[str]:
+    """Return the keys of the names, or of all; ``objects`` are the objects' names by key."""
     if not names:
         return frozenset(keys)
     by_name: dict[str, set[str]] = {}
     for key in keys:
-        by_name.setdefault(key, set()).add(key)
-        by_name.setdefault(TargetName.parse(key).short, set()).add(key)
+        parts = TargetName.parse(key)
+        other = parts._replace(name=objects.get(key) or parts.name)
+        for name in (key, parts.short, other.short):
+            by_name.setdefault(name, set()).add(key)
     unknown = [name for name in dict.fromkeys(names) if name not in by_name]
     if unknown:
         sentences = (

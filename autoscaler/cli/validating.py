@@ -3,9 +3,10 @@
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from autoscaler.cli.asked_queries import (
     queries_of,
 )
 from autoscaler.cli.cautions import cautions_on
+from autoscaler.cli.object_files import ObjectReader, has_objects
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.conversion import CONTAINER, CONTAINERS, SERIES, STARTS
 from autoscaler.config.exposure import warnings_of, warnings_of_access
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
+from autoscaler.config.objects import KIND
 from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.core.observation import HOLD_QUERY, Gap, why_held
 from autoscaler.core.readings import labels_text, read_bound, read_hold
@@ -48,20 +51,38 @@ _NOTE_SECONDS = 5.0
 
 
 def validate_files(
-    files: Sequence[Path], *, ask_prometheus: bool = False, strict: bool = False
+    files: Sequence[Path],
+    config: Path | None = None,
+    *,
+    ask_prometheus: bool = False,
+    strict: bool = False,
 ) -> int:
     """Check every file, print all errors and warnings, and return the exit code.
 
-    ``ask_prometheus`` also sends the queries of each valid file; ``strict`` makes warnings errors.
+    ``config`` decides what objects may use. ``ask_prometheus`` also sends the queries of each valid
+    configuration; ``strict`` makes warnings errors.
     """
-    codes = {_validate(file, ask_prometheus=ask_prometheus, strict=strict) for file in files}
+
+    @cache
+    def reader() -> ObjectReader:
+        return ObjectReader(None if config is None else load(config, namespace_or_anywhere))
+
+    codes = {
+        _validate(file, reader, ask_prometheus=ask_prometheus, strict=strict) for file in files
+    }
     return max(codes, default=0)
 
 
-def _validate(file: Path, *, ask_prometheus: bool, strict: bool) -> int:
+def _validate(
+    file: Path, reader: Callable[[], ObjectReader], *, ask_prometheus: bool, strict: bool
+) -> int:
     try:
         content = _standard_input() if file == _STANDARD_INPUT else None
         path = file if content is None else _SHOWN
+        if has_objects(path, content):
+            objects = wording.counted(len(reader().targets(path, content)), KIND)
+            print(f"{path}: valid, {objects}{reader().unchecked}", flush=True)
+            return 0
         config = load(path, namespace_or_anywhere, content)
     except ConfigError as error:
         print(error, file=sys.stderr, flush=True)

@@ -99,20 +99,25 @@ class ObjectPolicy:
 
     def target(self, obj: ScalingObject) -> Target | ObjectRefusal:
         """Return the target of an object, or why it is not in force."""
+        found = self.judged(obj)
+        return found if isinstance(found, Target) else _refusal(*found, obj.spec)
+
+    def judged(self, obj: ScalingObject) -> Target | tuple[RefusalReason, list[Finding]]:
+        """Return the target of an object, or the faults of its spec."""
         findings = [*outsized(obj.spec)]
         if findings:
-            return _refusal(RefusalReason.INVALID, findings, obj.spec)
+            return RefusalReason.INVALID, findings
         cluster = self._clusters.get(obj.cluster)
         spec, unsafe = _with_matchers(obj.spec, self._matchers(obj.namespace, cluster))
         checked = checked_spec(spec, self._context(spec, cluster))
         findings = [*([] if isinstance(checked, ObjectSpecModel) else checked), *unsafe]
         if findings or not isinstance(checked, ObjectSpecModel):
-            return _refusal(RefusalReason.INVALID, findings, obj.spec)
+            return RefusalReason.INVALID, findings
         forbidden = [*self._forbidden_servers(obj.spec, cluster)]
         if forbidden:
-            return _refusal(RefusalReason.FORBIDDEN, forbidden, obj.spec)
+            return RefusalReason.FORBIDDEN, forbidden
         if over := self._over_quota(checked):
-            return _refusal(RefusalReason.QUOTA, over, obj.spec)
+            return RefusalReason.QUOTA, over
         queries, base = self._queries, self._config.sync_period
         if checked.queries:
             queries = replace(queries, named={**queries.named, **checked.queries}, _made={})

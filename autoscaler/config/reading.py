@@ -107,7 +107,7 @@ class Reading:
 
     def source(self, path: Path, of_what: str, content: bytes | None = None) -> Source | None:
         """Read and parse a file, or its ``content``; ``of_what`` describes the expected content."""
-        text = self._text(path, content)
+        text = self.text_of(path, content)
         if text is None or self.full:
             return None
         file = str(path)
@@ -125,11 +125,11 @@ class Reading:
         if _is_configuration(value):
             # Manifests after it are reported as manifests.
             second = [fault for _, fault in faults if fault.message == SECOND]
-            manifests = self._manifests(file, text) if second else []
+            manifests = self.manifests(file, text) if second else []
             self.problems += [fault for _, fault in faults if not manifests or fault not in second]
             self.problems += manifests
             return Source(path, text, value)
-        manifests = self._manifests(file, text)
+        manifests = self.manifests(file, text)
         if manifests:
             self.problems += manifests
             return None
@@ -139,7 +139,7 @@ class Reading:
         self.problems += problems
         return None if sentence or value is None else Source(path, text, value)
 
-    def _manifests(self, file: str, text: bytes) -> list[Problem]:
+    def manifests(self, file: str, text: bytes) -> list[Problem]:
         """Return one sentence for each kind of manifest in a file, without quoting more."""
         repeated: dict[int, Problem] = {}
 
@@ -158,7 +158,8 @@ class Reading:
                 break
         return [*(repeated.values() if said else ()), *said.values()]
 
-    def _text(self, path: Path, content: bytes | None) -> bytes | None:
+    def text_of(self, path: Path, content: bytes | None = None) -> bytes | None:
+        """Return the UTF-8 text of a file, or of its ``content``; None, with a problem."""
         try:
             data = read_bytes(path, MOST_OF_A_FILE) if content is None else content
             if len(data) > MOST_OF_A_FILE:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from autoscaler.cli.options import flag, seconds_of, time_option
+from autoscaler.cli.options import ObjectFiles, flag, seconds_of, time_option
 
 _SOURCE = "Source of the data"
 
@@ -34,6 +34,7 @@ class ReplayOptions:
         str | None, time_option("Start of the period, such as 2d or 'monday 9:00'.", "--since")
     ] = None
     end: Annotated[str | None, time_option("End of the period; default: now.", "--until")] = None
+    objects: ObjectFiles = None
     from_record: Annotated[
         bool,
         typer.Option("--from-record", rich_help_panel=_SOURCE, help="Use the record of a daemon."),
@@ -113,6 +114,7 @@ class SearchOptions:
 class PolicyTestOptions:
     """The tests to run and the output of results."""
 
+    objects: ObjectFiles = None
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print each test and its assumptions.")
     ] = False

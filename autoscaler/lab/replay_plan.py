@@ -14,7 +14,7 @@ from autoscaler import clock
 from autoscaler.cli import times
 from autoscaler.cli.asked_queries import named_queries
 from autoscaler.cli.output import ArgumentError, CommandError
-from autoscaler.cli.target_names import chosen
+from autoscaler.cli.target_names import chosen_targets
 from autoscaler.config import Config
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
@@ -46,7 +46,7 @@ def plan_of(
     ``names`` are the targets, all if empty. ``stack`` closes the data. ``span`` is the period in
     Unix seconds, in place of the options'.
     """
-    targets = chosen_targets(config, names)
+    targets = chosen_targets(config.targets, names)
     if not targets:
         raise CommandError(f"{config.path} has no targets to replay")
     if options.from_record and options.csv:
@@ -69,12 +69,6 @@ def plan_of(
         time = TimeGrid(begin - warm_up, end, step)
         data = _prometheus_data(config, targets, assumptions, options, time, stack)
     return ReplayPlan(targets, config.flags, data, assumptions, begin, end, warm_up, config.breaker)
-
-
-def chosen_targets(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
-    """Return the named targets; all without names."""
-    keys = chosen(names, [target.key for target in config.targets])
-    return tuple(target for target in config.targets if target.key in keys)
 
 
 def _assumptions(options: ReplayOptions, config: Config) -> Assumptions:

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
+from autoscaler.cli.object_files import load_with_objects
 from autoscaler.cli.output import CommandError, aligned, print_text
-from autoscaler.config import load
-from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.lab.engine.measures import (
     LEAST_DAYS,
@@ -65,7 +64,7 @@ def replay(
     It is 1 if some targets could not be replayed, or after an interrupt.
     """
     refuse_to_overwrite(report)
-    configs = [load(file, namespace_or_anywhere) for file in files]
+    configs = [load_with_objects(file, options.objects) for file in files]
     done: list[Replay] = []
     with ExitStack() as stack:
         plans = [plan_of(configs[0], names, options, stack)]

@@ -36,7 +36,7 @@ def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:
         _check_writable(wishes.junit)
     found = []
     for file in files:
-        result = _run_file(file, wishes.name)
+        result = _run_file(file, wishes)
         found.append(result)
         _print(result, verbose=wishes.verbose)
     if wishes.junit is not None:
@@ -49,14 +49,14 @@ def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:
     return 1 if any(result.failed for result in found) else 0
 
 
-def _run_file(file: Path, name: str | None) -> FileResult:
+def _run_file(file: Path, wishes: PolicyTestOptions) -> FileResult:
     try:
-        tests = load_tests(file)
+        tests = load_tests(file, wishes.objects)
     except ConfigError as error:
         return FileResult(file, error=str(error))
     result = FileResult(file)
     for test in tests.tests:
-        if name is not None and not _is_named(test.model.name, name):
+        if wishes.name is not None and not _is_named(test.model.name, wishes.name):
             result.left_out += 1
             continue
         try:

@@ -16,11 +16,12 @@ from pydantic.alias_generators import to_camel
 
 from autoscaler import clock
 from autoscaler.cli.asked_queries import named_queries
+from autoscaler.cli.object_files import load_with_objects
 from autoscaler.cli.output import ArgumentError, CommandError, aligned, print_text, wrapped
-from autoscaler.config import Config, load
+from autoscaler.cli.target_names import chosen_targets
+from autoscaler.config import Config
 from autoscaler.config.documents import as_flow, as_yaml
 from autoscaler.config.durations import format_seconds
-from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.problems import Finding
 from autoscaler.config.written import as_written
 from autoscaler.core.spec import SOURCES
@@ -46,7 +47,7 @@ from autoscaler.lab.rendering import (
     day_counts_document,
     measure_text,
 )
-from autoscaler.lab.replay_plan import chosen_targets, plan_of, progress_bar
+from autoscaler.lab.replay_plan import plan_of, progress_bar
 from autoscaler.lab.report_page import refuse_to_overwrite, write_report
 from autoscaler.rendering.wording import counted
 
@@ -73,7 +74,7 @@ def tune(
     """
     optuna = _optuna()
     refuse_to_overwrite(report)
-    config = load(file, namespace_or_anywhere)
+    config = load_with_objects(file, options.objects)
     target = _target(config, name)
     space = _space(search.space, target)
     with ExitStack() as stack:
@@ -107,7 +108,7 @@ def _optuna() -> Any:
 
 
 def _target(config: Config, name: str) -> Target:
-    named = chosen_targets(config, [name])
+    named = chosen_targets(config.targets, [name])
     if len(named) != 1:
         raise ArgumentError(f"{name} means {len(named)} targets: name one")
     return named[0]

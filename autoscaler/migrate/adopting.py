@@ -13,7 +13,7 @@ from pathlib import Path
 from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import CommandError, print_text
 from autoscaler.cli.sources import daemon_of
-from autoscaler.cli.target_names import chosen
+from autoscaler.cli.target_names import chosen_targets
 from autoscaler.config import Config, KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.classification import State
@@ -55,9 +55,8 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: AdoptOptions) -> i
     """
     config = place.config or Path()
     loaded = load(config, namespace_or_anywhere)
-    keys = chosen(names, [target.key for target in loaded.targets])
-    targets = [target for target in loaded.targets if target.key in keys]
-    cluster_name = _cluster_of(loaded, keys)
+    targets = chosen_targets(loaded.targets, names)
+    cluster_name = _cluster_of(loaded, {target.key for target in targets})
     daemon, kubernetes = daemon_of(place), loaded.connections[cluster_name]
     backup = wishes.backup or config.parent / _BACKUP
     try:

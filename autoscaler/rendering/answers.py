@@ -287,6 +287,7 @@ class TargetState(TargetSummary):
     namespace: str
     kind: str
     name: str
+    object_name: str = Field("", alias="object", description="The name of its PromqlAutoscaler.")
     since: Instant | None
     """The first sync of this state."""
     last_sync: Instant | None

@@ -1,5 +1,6 @@
 """The explanation of any recorded instant: the decision in force, and its reasons."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -178,6 +179,14 @@ def recorded_targets(record: DirectoryRecord) -> answers.TargetList:
     return answers.TargetList(time=span[1], targets=targets)
 
 
+def recorded_object(record: DirectoryRecord, target: str) -> str:
+    """Return the last name of a target's object; empty for a target of a file."""
+    last = record.changes([target], 0.0, math.inf, limit=2)
+    change = next((change for change in last if Mark.REMOVED not in change.marks), None)
+    entry = None if change is None else record.entry_or_none(change)
+    return "" if entry is None else entry.target.object_name
+
+
 def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.TargetState:
     target, entry = _plain(change.target), record.entry_or_none(change)
     results = () if entry is None else entry.decision.metrics
@@ -186,6 +195,7 @@ def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.
     return answers.TargetState(
         **_standing(change) | {"target": target},
         **wording.key_parts(target)._asdict(),
+        object_name="" if entry is None else entry.target.object_name,
         since=since,
         last_sync=None,
         metrics=tuple(metric_of(result.metric, result) for result in results),

@@ -65,6 +65,7 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
     return answers.TargetState(
         **fields,
         **wording.key_parts(result.target.key)._asdict(),
+        object_name=result.target.object_name,
         since=since,
         last_sync=result.decision.time,
     )

@@ -108,6 +108,8 @@ def test_a_key_names_one_target_and_no_name_all() -> None:
     assert chosen(["shop/StatefulSet/web"], KEYS) == {"shop/StatefulSet/web"}
     assert chosen(["shop/web"], KEYS) == {"shop/StatefulSet/web", "shop/Deployment/web"}
     assert chosen([], KEYS) == set(KEYS)
+    objects = {"shop/Deployment/order-worker": "web", "test/Deployment/web": "web"}
+    assert chosen(["shop/web"], KEYS, objects) == {*KEYS[:3]}
 
 
 @pytest.mark.parametrize(

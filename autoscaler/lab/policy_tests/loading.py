@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from autoscaler.cli.asked_queries import named_queries
+from autoscaler.cli.object_files import with_objects
 from autoscaler.config import Config, ConfigError, durations, load
 from autoscaler.config.documents import Location, Value
 from autoscaler.config.error_messages import suggestion
@@ -56,7 +57,7 @@ class PolicyTestFile:
         return self.source.places[location].line
 
 
-def load_tests(path: Path) -> PolicyTestFile:
+def load_tests(path: Path, objects: Sequence[Path] | None = None) -> PolicyTestFile:
     """Read a file of tests.  Raises ConfigError with every problem at once."""
     source = read_file(path, _FORM)
     model, config, content = None, None, None
@@ -68,6 +69,7 @@ def load_tests(path: Path) -> PolicyTestFile:
         refused += error.problems
     try:
         config, content = _config_of(source)
+        config = with_objects(config, objects)
         sources = config.sources
     except ConfigError as error:
         refused += [problem for problem in error.problems if problem not in refused]

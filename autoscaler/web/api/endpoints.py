@@ -144,6 +144,7 @@ def state_of(known: TargetFacts) -> answers.TargetState:
     return answers.TargetState(
         target=wording.target_key(target),
         **wording.key_parts(target.key)._asdict(),
+        object_name=target.object_name,
         state=State.UNKNOWN,
         since=None,
         last_sync=None,
