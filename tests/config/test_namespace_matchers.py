@@ -81,7 +81,7 @@ def test_each_selector_gets_the_matcher(promql: str, result: str) -> None:
         "(" * 100 + "m" + ")" * 100,
     ],
 )
-def test_what_cannot_be_rewritten_safely_is_refused(promql: str) -> None:
+def test_an_unsafe_expression_is_refused(promql: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         restricted(promql, SHOP)
 
