@@ -30,7 +30,8 @@ def import_(
 
     Reads HorizontalPodAutoscalers of every version, ScaledObjects of KEDA and the rules of
     prometheus-adapter. Keys that cannot be converted are listed as `undecided` in the
-    configuration, which is invalid until you decide and remove them.
+    configuration, which is invalid until you decide and remove them. With --as objects it writes
+    PromqlAutoscalers, where these keys are comments.
 
     Exit codes: 0 everything was imported and the configuration is valid, 1 a source could not be
     read or a file not written, 2 bad arguments, 3 nothing was found, some sources were refused or

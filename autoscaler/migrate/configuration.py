@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.config.documents import Location, as_flow, as_yaml, child, entries
+from autoscaler.config.objects import API_VERSION, KIND
 from autoscaler.migrate.conversion import Conversion, ImportedManifest
-from autoscaler.migrate.drafts import queries_of
+from autoscaler.migrate.drafts import free_name, queries_of
 
 _WIDTH = 100
 _INDENT = "  "
@@ -173,6 +174,40 @@ def configuration_of(
         for location, text in manifest.draft.comments:
             file.comments["targets", index, *location].append(text)
     return file
+
+
+# -- objects in place of targets -------------------------------------------------------------------
+
+
+def spec_of(conversion: Conversion, manifest: ImportedManifest) -> dict[str, object]:
+    """Return a target as the spec of an object, with the queries that it names."""
+    target, shared = manifest.target, conversion.shared.queries
+    names = (name for name in queries_of(target) if name in shared)
+    queries = {
+        name: {"query": query} if isinstance(query := shared[name], str) else query
+        for name in names
+    }
+    spec = {key: value for key, value in target.items() if key not in {"namespace", "undecided"}}
+    return {**spec, **({"queries": queries} if queries else {})}
+
+
+def objects_of(conversion: Conversion, written: Sequence[ImportedManifest]) -> Iterator[str]:
+    """Yield the manifests of PromqlAutoscalers in place of targets, with distinct names."""
+    taken: dict[str, set[str]] = defaultdict(set)
+    for manifest in written:
+        namespace = str(manifest.target["namespace"])
+        name = free_name(manifest.manifest.name, taken[namespace])
+        taken[namespace].add(name)
+        comments: dict[Location, list[str]] = defaultdict(list)
+        for location, text in manifest.draft.comments:
+            comments["spec", *location].append(text)
+        for query in queries_of(manifest.target):
+            comments["spec", "queries", query] += conversion.shared.query_comments.get(query, ())
+        for _, entry in entries(manifest.target, "undecided"):
+            comments[()].append(f"undecided: {child(entry, 'field')}: {child(entry, 'why')}")
+        metadata = {"name": name, "namespace": namespace}
+        document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata}
+        yield as_text({**document, "spec": spec_of(conversion, manifest)}, comments)
 
 
 def _prometheus(conversion: Conversion, used: set[str]) -> dict[str, object]:

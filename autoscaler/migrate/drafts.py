@@ -73,7 +73,7 @@ class SharedSettings:
         """
         name = self._by_query.get(key := repr(query))
         if name is None:
-            name = _free(wanted if _NAME.fullmatch(wanted) else "query", self.queries)
+            name = free_name(wanted if _NAME.fullmatch(wanted) else "query", self.queries)
             self._by_query[key] = name
             self.queries[name] = query
         if comments:
@@ -87,7 +87,7 @@ class SharedSettings:
         name = next(known, None)
         if name is None:
             label = _label(str(settings.get("url", "")))
-            name = _free(label, {*self.servers, "default"})
+            name = free_name(label, {*self.servers, "default"})
             self.servers[name] = dict(settings)
         if comments:
             said = self.server_comments.setdefault(name, [])
@@ -155,7 +155,8 @@ def _label(url: str) -> str:
     return _OUTSIDE.sub("-", first.lower())[:_LONGEST_LABEL].strip("-") or "prometheus"
 
 
-def _free(wanted: str, taken: Mapping[str, object] | set[str]) -> str:
+def free_name(wanted: str, taken: Mapping[str, object] | set[str]) -> str:
+    """Return a name that is not taken: the wanted one, or with a number."""
     name, number = wanted, 1
     while name in taken:
         number += 1

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from itertools import islice
 from pathlib import Path
 from threading import Event
 
@@ -12,8 +13,9 @@ from pydantic import ValidationError
 from autoscaler import clock
 from autoscaler.cli.output import CommandError
 from autoscaler.config import ConfigError, Problem, load
-from autoscaler.config.documents import Location, as_yaml, child, path_of
+from autoscaler.config.documents import Location, as_flow, as_yaml, child, path_of
 from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.objects import outsized
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.config.sources import unusable_files
 from autoscaler.config.spec_model import HorizontalPodAutoscalerBehavior
@@ -21,7 +23,7 @@ from autoscaler.core.series import QueryFailure
 from autoscaler.file_contents import write_output
 from autoscaler.kubernetes import ConnectError, find_api_server
 from autoscaler.migrate.adapter_queries import FindSeries
-from autoscaler.migrate.configuration import configuration_of
+from autoscaler.migrate.configuration import configuration_of, objects_of, spec_of
 from autoscaler.migrate.conversion import (
     Conversion,
     ImportedManifest,
@@ -72,6 +74,8 @@ class _Import:
             _leave_out_defaults(conversion)
             output = self._options.output
             _refuse_what_is_not_valid(conversion, Path() if output is None else output.parent)
+            if self._options.as_ == "objects":
+                _fit_into_objects(conversion)
         if self._cluster is not None:
             self._failures += dict.fromkeys(self._cluster.failures)
             conversion.notes += [self._cluster.searched] if conversion.lacks_rules else []
@@ -134,6 +138,8 @@ class _Import:
 
     def _write(self, conversion: Conversion, written: Sequence[ImportedManifest]) -> None:
         output, text = self._options.output, configuration_of(conversion, written).text
+        if self._options.as_ == "objects":
+            text = "---\n".join(objects_of(conversion, written))
         if output is None:
             print(text, end="", flush=True)
             return
@@ -169,6 +175,17 @@ def _leave_out_defaults(conversion: Conversion) -> None:
                 behavior = HorizontalPodAutoscalerBehavior.model_validate(target["behavior"])
                 dumped = behavior.model_dump(mode="json", by_alias=True, exclude_defaults=True)
                 target["behavior"] = dumped
+
+
+def _fit_into_objects(conversion: Conversion) -> None:
+    """Refuse what is too large for an object, and note what only the configuration can have."""
+    for manifest in conversion.written:
+        for fault in islice(outsized(spec_of(conversion, manifest)), 1):
+            manifest.refuse(f"{path_of(fault.location)}: {fault.message}")
+    document = configuration_of(conversion, conversion.written).document
+    needed = {key: document[key] for key in document if key not in {"queries", "targets"}}
+    sentence = f"the objects need this in the configuration: {as_flow(needed)}"
+    conversion.notes.append(f"{sentence}; permit its servers in `objects.servers`")
 
 
 # -- what a configuration refuses ------------------------------------------------------------------

@@ -57,6 +57,10 @@ class ImportOptions:
             help="Prometheus, to look up which series the adapter's rules match.",
         ),
     ] = None
+    as_: Annotated[
+        Literal["targets", "objects"],
+        typer.Option("--as", help="What to write: a configuration, or PromqlAutoscalers."),
+    ] = "targets"
     output: Annotated[
         Path | None,
         typer.Option(
