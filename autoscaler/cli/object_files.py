@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import yaml
@@ -12,12 +13,13 @@ from pydantic import BaseModel, Field, ValidationError
 from autoscaler.config import Config, ConfigError, Problem, load
 from autoscaler.config import objects as policy
 from autoscaler.config.conversion import to_core
-from autoscaler.config.documents import Tally, Value, child, path_of, read
+from autoscaler.config.documents import MOST_VALUES, Tally, Value, child, path_of, read
 from autoscaler.config.error_messages import findings_of
 from autoscaler.config.fields import DnsLabel, DnsSubdomain
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.objects import KIND
 from autoscaler.config.problems import (
+    MOST_LOOKED_AT,
     Finding,
     Places,
     below,
@@ -34,7 +36,7 @@ _BEGIN = re.compile(rb"^---(?=\s|\Z)", re.MULTILINE)
 """The begin of a document, as kubectl splits files."""
 
 _OBJECT = re.compile(rb"^[^#\n]*\bkind[\"']?\s*:\s*[\"']?" + KIND.encode() + rb"\b", re.MULTILINE)
-
+_TOO_MANY = f"has more than {MOST_LOOKED_AT:,} documents or objects: split the file"
 _UNCHECKED = "; without --config its queries, servers and quotas are not checked"
 
 
@@ -87,7 +89,11 @@ class ObjectReader:
         reading, file, tally = Reading(), str(path), Tally()
         text = reading.text_of(path, content) or b""
         targets, problems, before, line = list[Target](), reading.problems, 0, 0
-        for end in [*(begin.start() for begin in _BEGIN.finditer(text)), len(text)]:
+        ends = [begin.start() for begin in islice(_BEGIN.finditer(text), MOST_LOOKED_AT + 1)]
+        if len(ends) > MOST_LOOKED_AT:
+            raise ConfigError([Problem(file, None, "", None, _TOO_MANY)])
+        for end in (*ends, len(text)):
+            tally.begin_part()
             try:
                 made, faults = self._document(file, text[before:end], line, tally)
             except yaml.YAMLError as error:
@@ -95,9 +101,11 @@ class ObjectReader:
             targets += made
             problems += [replace(fault, line=(fault.line or 1) + line) for fault in faults]
             before, line = end, line + text.count(b"\n", before, end)
+            if len(problems) > MOST_LOOKED_AT or tally.values > MOST_VALUES:
+                break
         if not targets and not problems:
-            problems += reading.manifests(file, text)
-            problems = problems or [Problem(file, None, "", None, f"has no {KIND}")]
+            nothing = [Problem(file, None, "", None, f"has no {KIND}")]
+            problems = reading.manifests(file, text) or nothing
         if problems:
             raise ConfigError(chosen(problems, file, more=False))
         return targets
@@ -113,6 +121,8 @@ class ObjectReader:
             tally,
         )
         objects = [(at, each) for at, each in within(value) if child(each, "kind") == KIND]
+        if len(objects) > MOST_LOOKED_AT:
+            return [], [Problem(file, 1, "", None, _TOO_MANY)]
         for location, manifest in objects:
             for each in self._made(manifest, f"{file}:{line + 1}"):
                 made.append(below(location, each) if isinstance(each, Finding) else each)

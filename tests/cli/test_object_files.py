@@ -10,6 +10,7 @@ import yaml
 from autoscaler import clock
 from autoscaler.cli.object_files import ObjectReader, with_objects
 from autoscaler.config import ConfigError, load
+from autoscaler.config.problems import MOST_LOOKED_AT
 from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder
@@ -20,6 +21,8 @@ from tests.cli.test_commands import NOWHERE, ran
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.tables import rows
+from tests.worlds.controlplane.credentials import kubeconfig
+from tests.worlds.process import free_port
 from tests.worlds.record import synced
 
 CONFIG = """
@@ -141,6 +144,12 @@ def test_files_have_the_bounds_of_a_configuration(tmp_path: Path, text: str) -> 
     assert len(faults(None, with_file(tmp_path, f"{OBJECT}{text}"))) == 1
 
 
+@pytest.mark.parametrize("many", ["---\n", "- {kind: PromqlAutoscaler}\n"])
+def test_files_have_a_limit_of_documents_and_objects(tmp_path: Path, many: str) -> None:
+    text = f"apiVersion: v1\nkind: List\nitems:\n{many * (MOST_LOOKED_AT + 1)}"
+    assert len(faults(None, with_file(tmp_path, text))) == 1
+
+
 def test_validate_takes_files_of_both_kinds(config: Path, tmp_path: Path) -> None:
     file = with_file(tmp_path, f"{OTHER}---{OBJECT}")
     code, out, err = ran("validate", str(config), str(file), environment=NOWHERE)
@@ -176,10 +185,14 @@ def test_the_objects_of_files_are_targets_also_while_a_daemon_ignores_them(
 
 def test_plan_plans_the_object_that_a_name_selects(config: Path, tmp_path: Path) -> None:
     options = ("-c", str(config), "--objects", str(with_file(tmp_path, OBJECT)), "-o", "json")
+    path = tmp_path / "kubeconfig"
+    path.touch(mode=0o600)
+    server = {"server": f"http://127.0.0.1:{free_port()}"}
+    path.write_text(kubeconfig(server, {"token": "s3cret"}))
     for name in ("shop/orders", "shop/web"):
-        code, out, err = ran("plan", *options, name, environment=NOWHERE)
-        assert code == 1, err
-        assert "autoscaler cannot plan" in err or '"shop/Deployment/web"' in out
+        code, out, _ = ran("plan", *options, name, environment={"KUBECONFIG": str(path)})
+        (planned,) = json.loads(out)
+        assert (code, planned["target"]) == (1, "shop/Deployment/web")  # Without a cluster.
     assert ran("plan", *options, "shop/none", environment=NOWHERE)[0] == 2
 
 
