@@ -57,6 +57,8 @@ class Announcements(Observer, Reporter):
         self._notifier = notifier
         self._role = ""
         self._refusal = ""
+        self._shown = ""
+        """The last status of the service manager."""
         self._targets = 0
         self._held: dict[str, str] = {}
         """By server with a tripped scale-down breaker: the sentence about it."""
@@ -202,7 +204,7 @@ class Announcements(Observer, Reporter):
             leads = bool(self._led)
             self.instruments.leads(cluster, leading=role is Role.LEADER)
         self._role = Role.LEADER.value if leads else role.value
-        self._notifier.status(self._status())
+        self.follow_health()
 
     def breaker_changed(self, news: BreakerNews) -> None:
         """Report that a scale-down breaker has tripped or ended."""
@@ -384,9 +386,19 @@ class Announcements(Observer, Reporter):
         if part is not None:
             self._health.report(part, ok=ok, message=sentence)
 
+    def follow_health(self) -> None:
+        """Show the service manager why the daemon is not ready; call it each second."""
+        status = self._status()
+        if status != self._shown:
+            self._shown = status
+            self._notifier.status(status)
+
     def _status(self) -> str:
         role = f", {self._role}" if self._role else ""
-        return f"{wording.counted(self._targets, 'target')}{role}{self._refusal}"
+        parts = () if self._health.ready else self._health.components()
+        missing = next((part for part in parts if part.required and not part.ok), None)
+        unready = "" if missing is None else f"; not ready: {missing.name}: {missing.message}"
+        return f"{wording.counted(self._targets, 'target')}{role}{self._refusal}{unready}"
 
 
 def _prometheus(server: str) -> str:

@@ -275,6 +275,7 @@ class MainLoop:
                 self.schedule.run_part(partial(_is_in, led - led_before))
             led_before = led
             self._report_caches()
+            self.telemetry.announcements.follow_health()
             self._reach_again()
             self._feed_watchdog()
             if self._reloads():

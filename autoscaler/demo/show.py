@@ -247,8 +247,8 @@ def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None
 
 def _say_what_is_next(say: Callable[[str], None]) -> None:
     command = _command()
-    say("\nNext, with your own cluster, Prometheus and queue (docs/get-started/queue.md):")
-    say("Write a configuration (docs/reference/configuration.md has every key):")
+    say("\nNext, with your own cluster, Prometheus and queue:")
+    say("Write a configuration:")
     if example := next(filter(Path.is_file, _EXAMPLES), None):
         say(f"  cp {example} autoscaler.yaml")
     for does, arguments in (

@@ -17,10 +17,8 @@ from autoscaler.kubernetes.api import Api, JsonObject
 from autoscaler.kubernetes.discovery import ScalableKinds, ScalableResource
 from autoscaler.kubernetes.failures import Failure
 
-TARGETS = "config/kubernetes/base/clusterrole.yaml"
-"""The manifest with the rights in the namespaces of the targets."""
-LEASE = "config/kubernetes/base/role.yaml"
-"""The manifest with the rights to the Lease."""
+TARGETS, LEASE = "base/clusterrole", "base/role"
+"""The manifests of config/kubernetes that grant the rights to targets, and to the Lease."""
 
 HPAS = "horizontalpodautoscalers"
 
@@ -207,10 +205,20 @@ def _sentences(lacked: Sequence[Right]) -> Iterator[MissingRight]:
         group = f".{right.group}" if right.group else ""
         named = printable(f"{plural}{group}{slash}{subresource}", _LONGEST_NAME)
         what = f"{' and '.join(verbs)} {named}{_where(right.namespaces)}"
-        sentence = f"{what}: {right.otherwise}; {right.manifest} grants it"
+        sentence = f"{what}: {right.otherwise}; {_granted(right, verbs)}"
         is_scale = subresource == "scale" and "update" in verbs
         is_lease = plural == "leases" and not _LEASE_VERBS.isdisjoint(verbs)
         yield MissingRight(sentence, right.resource, is_scale or is_lease)
+
+
+def _granted(right: Right, verbs: Sequence[str]) -> str:
+    """Return the rule that grants a right; a role of its own is named."""
+    if right.manifest not in {TARGETS, LEASE}:
+        return f"{right.manifest} grants it"
+    on = f'apiGroups: ["{right.group}"], resources: [{right.resource}]'
+    rule = f"{{{on}, verbs: [{', '.join(verbs)}]}}"
+    kind = "ClusterRole" if right.namespaces is None else "ClusterRole or Role"
+    return f"a {kind} with the rule {rule} grants it"
 
 
 def _where(namespaces: Sequence[str] | None) -> str:

@@ -46,7 +46,7 @@ HPA_KIND = "HorizontalPodAutoscaler"
 
 _VERSIONS = {HPA_KIND: "autoscaling/v2", KEDA_KIND: "keda.sh/v1alpha1"}
 _PLURALS = {HPA_KIND: "horizontalpodautoscalers", KEDA_KIND: "scaledobjects"}
-_ROLE = "the role in docs/guides/migrate.md"
+_ROLE = 'the role in the guide "Migrate"'
 _NOT_FOUND, _CONFLICT = 404, 409
 _LONGEST_OF_NAME = 253
 _PAGE = 250

@@ -377,7 +377,7 @@ def restriction(stage: Limit, result: SyncResult) -> str:
     if stage.unseen is not None:
         unseen = time_of_day(stage.unseen, now)
         text = (
-            f"other instances of this autoscaler may have scaled until {unseen}, so the limit of "
+            f"changes by an earlier or other instance before {unseen} are unknown, so the limit of "
             f"{direction} counts as used up"
         )
     else:

@@ -15,7 +15,7 @@ PERIODS_ALLOWED = 3
 """A sync that does not end within this number of periods hangs."""
 
 NOT_ASKED = "no target needs it"
-_NOT_HEARD_OF = "not heard of yet"
+_NOT_HEARD_OF = "no answer so far"
 ANSWERS_COUNT_SECONDS = 60.0
 """A server that answered within this time, in seconds, is up despite later failures."""
 

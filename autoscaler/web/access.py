@@ -33,7 +33,7 @@ _BUSY_SECONDS = 1
 
 _HOW = (
     "set web.auth or web.tls.clientAuthType to let others read it "
-    '(docs/guides/operations.md, "Who may read the pages")'
+    '("Who may read the pages" in the guide "Operations")'
 )
 _THIS_MACHINE = "only clients on this machine are answered"
 _ELSEWHERE = f"{_THIS_MACHINE}, such as kubectl port-forward; {_HOW}"

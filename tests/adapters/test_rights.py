@@ -92,9 +92,9 @@ def test_missing_rights_are_those_that_a_real_api_server_denies(
             writing = [right.resource for right in found if right.prevents_writes]
             origin = api.origin
     lacked = [
-        ("update deployments.apps/scale", TARGETS),
-        ("create and patch events", TARGETS),
-        ("update leases.coordination.k8s.io", LEASE),
+        ("update deployments.apps/scale", "[deployments/scale], verbs: [update]}"),
+        ("create and patch events", "[events], verbs: [create, patch]}"),
+        ("update leases.coordination.k8s.io", "[leases], verbs: [update]}"),
     ]
     assert writing == ([] if whole else ["deployments/scale", "leases"])
     for right, parts in zip(found, [] if whole else lacked, strict=True):

@@ -148,7 +148,7 @@ def test_an_obstacle_keeps_everything_unchanged(
     assert_parts(bed.refused("a"), f"{world.namespace}/Deployment/a differs often", "--force")
     monkeypatch.undo()
     monkeypatch.setenv("KUBECONFIG", world.environment["KUBECONFIG"])
-    role = "docs/guides/migrate.md"
+    role = 'the role in the guide "Migrate"'
     assert_parts(bed.refused("a"), "delete horizontalpodautoscalers.autoscaling", role)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
     assert str(tmp_path / "nothing") in bed.refused("a")

@@ -54,7 +54,7 @@ def test_missing_rights_are_reported_before_one_is_needed(world: World, document
     with world.elsewhere(reading) as (_, environment):
         file = world.write(document)
         ran = command("plan", "-c", file, environment=environment, code=1)
-        parts = ("update deployments.apps/scale", world.namespace, "clusterrole.yaml")
+        parts = ("update deployments.apps/scale", world.namespace, "deployments/scale]")
         (note,) = [line for line in ran.stderr.splitlines() if "permit" in line]
         assert_parts(note, *parts)
         with DaemonProcess(file, environment) as daemon:

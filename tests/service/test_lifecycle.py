@@ -35,6 +35,15 @@ def document(world: World) -> Document:
     return world.document(*(world.target(f"worker-{number}") for number in range(TARGETS)))
 
 
+def test_the_service_manager_shows_why_the_daemon_is_not_ready(
+    manager: NotifySocket, world: World
+) -> None:
+    unreachable = world.document(world.target("a")) | {"prometheus": {"url": "http://127.0.0.1:1"}}
+    variables = {**world.environment, **manager.environment}
+    with DaemonProcess(world.write(unreachable), variables):
+        wait_until("the status", lambda: "not ready: prometheus: " in manager.last("STATUS"))
+
+
 def test_the_service_manager_is_told_of_each_step_from_start_to_stop(
     manager: NotifySocket, world: World
 ) -> None:

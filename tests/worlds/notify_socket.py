@@ -27,6 +27,10 @@ class NotifySocket(Background):
         """Return how many messages so far assign the key."""
         return sum(key in message for message in self.messages)
 
+    def last(self, key: str) -> str:
+        """Return the last value of a key; empty without one."""
+        return next((message[key] for message in self.messages[::-1] if key in message), "")
+
     def wait_for(self, key: str, count: int = 1, timeout: float = 60.0) -> Message:
         """Wait for the n-th message that assigns a key."""
 
