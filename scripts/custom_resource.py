@@ -35,7 +35,9 @@ from autoscaler.core.spec import SOURCES
 Schema: TypeAlias = dict[str, Any]
 
 FILE = Path(__file__).parents[1] / "config/kubernetes/components/objects/crd.yaml"
-"""The manifest, from the root of the project."""
+"""The manifest."""
+OF_CHART = Path(__file__).parents[1] / "charts/autoscaler/files/crd.yaml"
+"""Its copy: Helm reads no file outside of a chart."""
 SHORT_NAME = "pqa"
 NAME = f"{PLURAL}.{GROUP}"
 _LOOKAHEAD, _NOT_AHEAD = re.compile(r"\(\?=([^()]*)\)"), re.compile(r"\(\?!([^()]*)\)")
@@ -471,4 +473,5 @@ def _status_schema() -> Schema:
 
 
 if __name__ == "__main__":
-    FILE.write_text(custom_resource_definition())
+    for file in (FILE, OF_CHART):
+        file.write_text(custom_resource_definition())

@@ -35,6 +35,7 @@ PRESETS: dict[str, Json] = {
     "alone": {"replicaCount": 1, "leaderElection.enabled": False, "config.targets": []},
     "components": COMPONENTS,
     "namespaced": {"rbac.clusterWide": False, "rbac.namespaces": ["shop"]},
+    "objects": {"objects.enabled": True},
     "web": WEB,
     "ingress": WEB | {"web.ingress.enabled": True, "web.ingress.host": "scaler.example"},
 }
@@ -86,7 +87,7 @@ def leaves(values: Json, schema: Json, prefix: str = "") -> Iterator[tuple[str, 
     """Yield each value with its path and schema; a map with free keys is one value."""
     for key, value in values.items():
         found = schema["properties"][key]
-        if found.get("additionalProperties") is False:
+        if found.get("additionalProperties") is False and key != "config":
             yield from leaves(value, found, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value, found
@@ -103,14 +104,24 @@ def comparable(objects: list[Json]) -> dict[str, Json]:
     return {kustomize.path(each): each for each in objects if each["kind"] != "Namespace"}
 
 
-@pytest.mark.parametrize("preset", ["-", "namespaced", "components"])
+@pytest.mark.parametrize("preset", ["-", "namespaced", "components", "objects"])
 def test_the_objects_are_those_of_the_kustomization(preset: str, helm: Helm) -> None:
     """Only the namespace is missing, which `helm install --create-namespace` creates."""
     wanted = kustomize.render(MANIFESTS / ("namespaced" if preset == "namespaced" else "base"))
     if preset == "components":
         names = [path.partition(".")[0].lower() for path in COMPONENTS]
         wanted += [manifest(f"components/{name}/{name}") for name in names]
+    if preset == "objects":
+        folder = MANIFESTS / "components" / "objects"
+        names = ("crd", "clusterrole", "clusterrolebinding", "aggregated")
+        texts = [(folder / f"{name}.yaml").read_text() for name in names]
+        wanted += [each for text in texts for each in yaml.safe_load_all(text)]
+        for each in wanted:
+            if each["kind"] == "ConfigMap":
+                text = each["data"]["autoscaler.yaml"]
+                each["data"]["autoscaler.yaml"] = f"{text}\nobjects: {{enabled: true}}\n"
     shown = helm("template", "autoscaler", CHART, values=PRESETS[preset])
+    shown = shown.replace("  annotations:\n    helm.sh/resource-policy: keep\n", "")
     objects = yaml.safe_load_all(re.sub(LABELS_OF_HELM, "", shown))
     assert comparable(list(objects)) == comparable(wanted)
 
@@ -136,6 +147,10 @@ namespaced | - | ClusterRoleBinding | null
 - | rbac.scaleTargets: [{apiGroups: [a], resources: [b]}] | ClusterRole rules 2 resources | [b]
 - | rbac.scaleTargets: [{apiGroups: [a], resources: [b]}] | ClusterRole rules 3 |
     {apiGroups: [a], resources: [b/scale], verbs: [get, update, patch]}
+- | objects.enabled: true | ClusterRole rules 0 resources | [deployments, statefulsets]
+- | objects.enabled: true | ConfigMap config objects | {enabled: true}
+- | objects.enabled: true, objects.crd: false | CustomResourceDefinition | null
+namespaced | objects.enabled: true | ConfigMap config objects namespaces names | [shop]
 - | serviceAccount.create: false | Deployment pod serviceAccountName | default
 - | serviceAccount.name: x | ClusterRoleBinding subjects 0 name | x
 - | serviceAccount.annotations: {a: b} | ServiceAccount metadata annotations | {a: b}
@@ -219,6 +234,11 @@ web | web.auth.basicAuthUsers: false | web.auth.basicAuthUsers
 - | config.leaderElection.enabled: false | config.leaderElection.enabled
 - | config.shards: 2 | config.shards
 - | replicaCount: two | /replicaCount
+- | replicaCount: 0 | /replicaCount
+- | podDisruptionBudget.maxUnavailable: x | /podDisruptionBudget/maxUnavailable
+- | config.target: [] | config
+- | config.syncPeriod: 15 | /config/syncPeriod
+- | existingConfigMap: a, config.targets: [] | existingConfigMap
 - | config.web: null | /config/web
 - | podLabels: {a: 1} | /podLabels/a
 """)
@@ -235,6 +255,11 @@ def test_an_unknown_key_is_refused_at_every_level(helm: Helm) -> None:
     errors = helm("template", "autoscaler", CHART, values=values, code=1)
     refused = re.findall(r"- at '(.*)': additional properties 'unknown' not allowed", errors)
     assert {path.lstrip("/").replace("/", ".") for path in refused} == levels
+
+
+def test_the_schema_has_each_key_of_a_configuration() -> None:
+    schema = json.loads((MANIFESTS.parent / "autoscaler.schema.json").read_text())
+    assert SCHEMA["properties"]["config"]["properties"].keys() == schema["properties"].keys()
 
 
 def test_the_schema_describes_each_value() -> None:

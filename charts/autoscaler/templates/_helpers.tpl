@@ -101,6 +101,14 @@ web:
   {{- else }}
   listen: 127.0.0.1:9192
   {{- end }}
+{{- if .Values.objects.enabled }}
+objects:
+  enabled: true
+  {{- if not .Values.rbac.clusterWide }}
+  namespaces:
+    names: {{ toJson .Values.rbac.namespaces }}
+  {{- end }}
+{{- end }}
 {{- if .Values.leaderElection.enabled }}
 leaderElection:
   enabled: true
@@ -136,6 +144,9 @@ leaderElection:
 {{- if and .existingConfigMap .existingSecret }}
 {{- fail "existingConfigMap and existingSecret are both set; set only one of them" }}
 {{- end }}
+{{- if and (or .existingConfigMap .existingSecret) (ne (include "autoscaler.isExample" $) "true") }}
+{{- fail "config is set next to existingConfigMap or existingSecret, so that it would have no effect; remove one of them" }}
+{{- end }}
 {{- if and (gt (int .replicaCount) 1) (not .leaderElection.enabled) }}
 {{- fail (printf "replicaCount is %v and leaderElection.enabled is false, so that all pods would write to the same targets; set leaderElection.enabled to true or replicaCount to 1" .replicaCount) }}
 {{- end }}
@@ -155,7 +166,7 @@ leaderElection:
 {{- end }}
 {{- if .web.ingress.enabled }}
 {{- if not (and .web.enabled .web.ingress.host) }}
-{{- fail "web.ingress.enabled is true; set web.enabled to true and web.ingress.host to the host name, too" }}
+{{- fail "web.ingress.enabled needs web.enabled: true and web.ingress.host" }}
 {{- end }}
 {{- end }}
 {{- if not (or .existingConfigMap .existingSecret) }}
