@@ -113,7 +113,7 @@ def test_the_objects_are_those_of_the_kustomization(preset: str, helm: Helm) -> 
         wanted += [manifest(f"components/{name}/{name}") for name in names]
     if preset == "objects":
         folder = MANIFESTS / "components" / "objects"
-        names = ("crd", "clusterrole", "clusterrolebinding", "aggregated")
+        names = ["crd", "clusterrole", "clusterrolebinding", "aggregated"]
         texts = [(folder / f"{name}.yaml").read_text() for name in names]
         wanted += [each for text in texts for each in yaml.safe_load_all(text)]
         for each in wanted:
