@@ -55,6 +55,9 @@ OBJECTS_WITHIN_SECONDS = 30.0
 """How long the start waits for the first list of objects, in seconds; later ones are targets as
 soon as they are listed, without the histories of an earlier run."""
 
+WATCHED_WITHIN_SECONDS = 1.0
+"""How long a reload waits for new watches, in seconds."""
+
 LONGEST_SYNC_SECONDS = 30.0
 """The longest sync in seconds, however long its period: its data would be outdated."""
 
@@ -358,6 +361,9 @@ class MainLoop:
         for cluster in connections.clusters.values():
             cluster.set_objects(config.objects)
             cluster.set_targets(targets)
+        # Else the first sync of a target in a new namespace would find nothing.
+        clusters, stop = [*connections.clusters.values()], self.signals.stop
+        wait_for_watches(clusters, stop, WATCHED_WITHIN_SECONDS, _STOP_CHECK_SECONDS)
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics

@@ -68,6 +68,16 @@ def test_an_object_is_a_target_within_two_seconds_until_it_is_deleted(
     assert world.replicas("a") == 3
 
 
+def test_the_first_decision_on_a_new_namespace_has_its_scale(world: World, team: Team) -> None:
+    quotas = {"syncPeriod": "30s"}
+    with world.running(settings(world, quotas=quotas)) as daemon:
+        team.create("a")
+        begun = time.monotonic()
+        daemon.wait_write(world.key("a"), 4)
+        assert time.monotonic() - begun < 2 * WITHIN
+        assert [line["outcome"] for line in daemon.syncs(world.key("a"))] == ["ok"]
+
+
 def test_an_invalid_object_affects_only_itself(world: World, team: Team) -> None:
     world.deploy("b")
     with world.running(settings(world)) as daemon:
