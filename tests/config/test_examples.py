@@ -30,7 +30,10 @@ DOCUMENTATION = ROOT / "docs" / "reference" / "configuration.md"
 
 def test_there_is_an_example_for_each_use() -> None:
     uses = "autoscaler clusters cpu include object queue requests-per-second several-metrics"
-    assert {path.stem for path in EXAMPLES} >= set(uses.split())
+    servers = "endpoint-picker latency prefill-decode servers vllm"
+    named = {f"llm-{name}" for name in servers.split()}
+    assert {path.stem for path in EXAMPLES} >= {*uses.split(), *named}
+    assert {path.stem for path in (ROOT / "config" / "policy-tests").glob("llm-*")} == named
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -25,6 +25,7 @@ from tests.narrowing import assert_parts
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "policy-tests.md").read_text(encoding="utf-8")
+LLM_SERVING = (ROOT / "docs" / "guides" / "llm-serving.md").read_text(encoding="utf-8")
 QUEUE = ROOT / "config" / "queue.yaml"
 
 
@@ -39,12 +40,24 @@ def test_the_first_example_on_the_page_passes(tmp_path: Path) -> None:
     assert ran("test", str(file)) == (0, f"{file}: 1 passed\n", "")
 
 
-def test_the_command_prints_the_output_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "pattern"), [(PAGE, "*.yaml"), (LLM_SERVING, "llm-*.yaml")])
+def test_the_command_prints_the_output_on_the_page(
+    page: str, pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
-    command, shown = next(blocks(PAGE, "console")).split("\n", 1)
-    assert command == "$ autoscaler test config/policy-tests/*.yaml"
-    files = sorted(str(path) for path in Path("config/policy-tests").glob("*.yaml"))
+    command, shown = next(blocks(page, "console")).split("\n", 1)
+    assert command == f"$ autoscaler test config/policy-tests/{pattern}"
+    files = sorted(str(path) for path in Path("config/policy-tests").glob(pattern))
     assert ran("test", *files) == (0, shown, "")
+
+
+def test_the_guide_to_llm_serving_quotes_its_examples() -> None:
+    examples = "".join(path.read_text() for path in sorted((ROOT / "config").glob("llm-*.yaml")))
+    for line in "\n".join(blocks(LLM_SERVING, "yaml")).splitlines():
+        if "ReplicasQuery" in line:
+            assert line in examples
+    for metric in re.findall(r"`((?:vllm:|llm_d_|nv_|ray_)\w+)`", LLM_SERVING):
+        assert metric in examples or metric == "vllm:gpu_cache_usage_perc"
 
 
 def test_each_key_is_described() -> None:
