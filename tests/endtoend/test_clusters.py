@@ -10,6 +10,7 @@ import pytest
 import requests
 import yaml
 
+from tests.worlds import objects
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.daemon import DaemonProcess, Document, running, target
@@ -185,3 +186,25 @@ def test_a_standby_takes_both_clusters_over(world: World, other: World) -> None:
                 second.wait_write(key(plane, cluster), 5)
                 assert POLICY_SECONDS - 2 < time.monotonic() - written < POLICY_SECONDS + 5
             assert not [line for line in second.lines if "by_other" in line["event"]]
+
+
+def test_each_cluster_has_its_own_objects(world: World, other: World) -> None:
+    for plane in (world, other):
+        objects.install(plane.api)
+        plane.deploy("web", paused=True)
+    want(world, "eu-1", 3)
+    want(world, "us-1", 5)
+    settings = {"enabled": True, "quotas": {"syncPeriod": "1s"}}
+    both = document(world, other) | {"objects": settings, "targets": []}
+    teams = [objects.Team(plane, world.namespace) for plane in (world, other)]
+    with world.running(both) as daemon:
+        for team in teams:
+            team.create("web")
+        # The same PromQL reads the series of each cluster.
+        wait_replicas(daemon, world, "eu", 3)
+        wait_replicas(daemon, other, "us", 5)
+        teams[0].patch("web", metrics=teams[0].spec("web", promql="sum(")["metrics"])
+        teams[0].wait_ready("web", "False", "Invalid")
+        want(world, "us-1", 6)
+        wait_replicas(daemon, other, "us", 6)
+        teams[1].wait_ready("web", "True")
