@@ -17,7 +17,8 @@ from autoscaler.migrate.keda.triggers import FormulaTrigger, Triggers
 from autoscaler.migrate.promql_answers import operand
 
 _LONGEST, _LONGEST_PROMQL, _LONGEST_SHOWN = 1_000, 10_000, 300
-_READ = re.compile(r"[A-Za-z0-9_.+\-*/()<>=!,?:\s]*")
+_READ = re.compile(r"[A-Za-z0-9_.+\-*/()<>=!,?:&\s]*")
+_LET = re.compile(r"\s*let\s+([A-Za-z_]\w*)\s*=(?!=)([^;]*);(.*)", re.DOTALL)
 _COMPUTED = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _NO_FORMULA = "is required: KEDA refuses scalingModifiers without it"
@@ -27,8 +28,8 @@ _SEVERAL_SERVERS = "combines triggers of several servers, which no query does"
 _INSTEAD = "write it as one query in PromQL, and a metric of type External on it"
 _DIFFERENT = "it is computed in one query; where its value is NaN, nothing goes down"
 _REFUSED = (
-    "has more than + - * /, `c ? a : b` of comparisons, `??`, min and max, which this conversion "
-    "does not write as PromQL"
+    "has more than + - * /, `c ? a : b` of comparisons and `&&`, `??`, min, max, ceil, floor and "
+    "`let`, which this conversion does not write as PromQL"
 )
 _Written: TypeAlias = tuple[str, bool]
 """PromQL, and whether it is a scalar."""
@@ -80,11 +81,18 @@ def promql_of(formula: str, triggers: dict[str, FormulaTrigger], *, knows_nil: b
     """
     if len(formula) > _LONGEST:
         raise ValueError(f"has {len(formula):,} characters, more than {_LONGEST:,}")
+    if found := _LET.fullmatch(formula):
+        name, value, rest = found.groups()
+        if name in {*triggers, *keyword.kwlist}:
+            raise ValueError(_REFUSED)
+        formula = re.sub(rf"\b{name}\b", f"({value})", rest)
+        return promql_of(formula, triggers, knows_nil=knows_nil)
     words = re.findall(r"[A-Za-z_]\w*", formula)
     if not _READ.fullmatch(formula) or "**" in formula or any(map(keyword.iskeyword, words)):
         raise ValueError(_REFUSED)
     # `??` has the precedence of **, and `c if a else b` has its parts in the order of `c ? a : b`.
-    text = formula.replace("??", "**").replace("?", " if ").replace(":", " else ")
+    text = formula.replace("&&", " and ").replace("??", "**")
+    text = text.replace("?", " if ").replace(":", " else ")
     writer = _FormulaWriter(triggers, knows_nil=knows_nil)
     try:
         return writer.whole(ast.parse(" ".join(text.split()), mode="eval").body)
@@ -113,7 +121,7 @@ class _FormulaWriter:
         # A choice would hide a missing trigger, with which KEDA computes nothing.
         return " and ".join((promql, *(self._needed if self._chooses else ())))
 
-    def number(self, node: ast.expr) -> _Written:  # noqa: PLR0911 - one of each
+    def number(self, node: ast.expr) -> _Written:  # noqa: C901, PLR0911 - one of each
         match node:
             case ast.Constant(int() | float() as value) if not isinstance(value, bool):
                 return repr(value), True
@@ -136,6 +144,11 @@ class _FormulaWriter:
                 first, second = _vector(self.number(left)), self.number(right)[0]
                 chosen = f"{_vector(self.number(yes))} and {first} {_COMPARED[type(sign)]} {second}"
                 return self._chosen(f"{chosen} or {_vector(self.number(no))}")
+            case ast.IfExp(yes, ast.BoolOp(ast.And(), [first, *more]), no):
+                others = ast.BoolOp(ast.And(), more) if len(more) > 1 else more[0]
+                return self.number(ast.IfExp(ast.IfExp(yes, others, no), first, no))
+            case ast.Call(ast.Name("ceil" | "floor" as name), [argument], []):
+                return _bounded(f"{name}({_vector(self.number(argument))})"), False
             case ast.Call(ast.Name("min" | "max" as name), [_, *_] as arguments, []):
                 return self._extreme(name, [self.number(argument) for argument in arguments])
         raise ValueError(_REFUSED)

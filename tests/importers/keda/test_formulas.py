@@ -16,8 +16,8 @@ from tests.worlds.prometheus.server import PrometheusServer
 A, B, STRICT = "sum(a)", 'b{job="x"}', "sum(c)"
 TRIGGERS = {"a": Trigger(A), "b": Trigger(B), "c": Trigger(STRICT, missing_is_zero=False)}
 MORE = (
-    "has more than + - * /, `c ? a : b` of comparisons, `??`, min and max, which this conversion "
-    "does not write as PromQL"
+    "has more than + - * /, `c ? a : b` of comparisons and `&&`, `??`, min, max, ceil, floor and "
+    "`let`, which this conversion does not write as PromQL"
 )
 OF_A, OF_B, OF_C = f"({A} or vector(0))", f"(sum({B}) or vector(0))", STRICT
 
@@ -37,6 +37,14 @@ OF_A, OF_B, OF_C = f"({A} or vector(0))", f"(sum({B}) or vector(0))", STRICT
         ("-(a\n - b)", f"(-({OF_A} - {OF_B}))"),
         ("c ?? a", OF_C),
         ("a ?? 2", OF_A),
+        ("ceil(a / 2)", f"ceil(({OF_A} / 2))"),
+        ("floor(2.5)", "floor(vector(2.5))"),
+        (
+            "a > 1 && b < 2 ? a : 1",
+            f"(({OF_A} and {OF_B} < 2 or vector(1)) and {OF_A} > 1 or vector(1))",
+        ),
+        ("let half = a / 2;\nhalf + b", f"(({OF_A} / 2) + {OF_B})"),
+        ("let d = a; let e = d - 1; max(d, e)", f"({OF_A} >= ({OF_A} - 1) or ({OF_A} - 1))"),
     ],
 )
 def test_a_formula_becomes_promql_of_the_same_form(formula: str, promql: str) -> None:
@@ -60,7 +68,9 @@ def test_a_missing_trigger_is_nil_where_the_fallback_says_so(formula: str) -> No
 OTHERWISE = """
 a > 2 | a ? 1 : 2 | a % 2 | a + | a b | (a | a > 1 ? 'x' : 1 | median([a, b]) | max([a, b])
 max(*a) | max(a, key=b) | round(a) | 1 < a < 3 ? 1 : 0 | a in [1, 2] ? 1 : 0 | a ** 2 | a ^ 2
-a > 1 && b > 1 ? 1 : 0 | a > 1 and b > 1 ? 1 : 0 | not (a > 1) ? 1 : 0 | 1 if a > 2 else 3 | a // 2
+a && b ? 1 : 0 | a && b | a & b | ceil(a, b) | a > 1 and b > 1 ? 1 : 0 | not (a > 1) ? 1 : 0
+1 if a > 2 else 3 | a // 2
+let a = 1; a | let d = a | let d = a; | let d; a | a; b | let if = a; b | max(let d = a; d, b)
 a # b | a @ b | a if b | true ? a : b | True | 1j | a.b | lambda: a | (a := b) | (a + b) ?? c | a, b
 """
 
@@ -124,6 +134,11 @@ COMPUTED: dict[str, Callable[[Values], float]] = {
     "2 - -(a - b) * 3": lambda v: 2 + (v.a - v.b) * 3,
     "a > 2 ? 1 : c": lambda v: 1 if v.a > 2 else v.c,
     "c + 4": lambda v: v.c + 4,
+    "ceil(a / 2) + floor(b / 2)": lambda v: math.ceil(v.a / 2) + math.floor(v.b / 2),
+    "a > 2 && b > 2 && c >= 1 ? a : 9": lambda v: v.a if v.a > 2 and v.b > 2 and v.c >= 1 else 9,
+    "let d = max(a, b / 2); d <= 3 ? d : d - 1": lambda v: (
+        max(v.a, v.b / 2) if max(v.a, v.b / 2) <= 3 else max(v.a, v.b / 2) - 1
+    ),
 }
 """Formulas, and what KEDA computes: a and b are 0 where they are missing."""
 
