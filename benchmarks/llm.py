@@ -1,0 +1,7 @@
+"""Counts for simulated model servers, of five autoscalers: `python -m benchmarks.llm`."""
+
+from benchmarks.tables import markdown
+from tests.worlds.llm_serving import HEAD, rows
+
+if __name__ == "__main__":
+    print(markdown(HEAD, list(rows())))
