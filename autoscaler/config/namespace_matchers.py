@@ -43,9 +43,11 @@ _FUNCTIONS = {*_LISTED.split(), *(f"{name}_over_time" for name in _OVER_TIME.spl
 name."""
 
 _BLANK = re.compile(r"[ \t\n]+")
-_DURATION = r"(?:[0-9]+(?:ms|[smhdwy]))+"
-_BRACKETS = re.compile(rf"\[\s*{_DURATION}\s*(?::\s*(?:{_DURATION})?\s*)?\]")
-_MODIFIER = re.compile(rf"-?\s*{_DURATION}|-?\s*[0-9]+(?:\.[0-9]+)?|(?:start|end)\s*\(\s*\)")
+_DURATION = r"(?:[0-9]++(?:ms|[smhdwy]))++"
+_BRACKETS = re.compile(rf"\[\s*+{_DURATION}\s*+(?::\s*+(?:{_DURATION}\s*+)?+)?+\]")
+_MODIFIER = re.compile(
+    rf"\s*+(?:-?\s*+(?:{_DURATION}|[0-9]++(?:\.[0-9]++)?)|(?:start|end)\s*+\(\s*+\))"
+)
 
 
 def restricted(promql: str, matchers: Matchers) -> str:
@@ -113,8 +115,7 @@ def _check_windows(text: str) -> None:
         if token.text == "[":
             found = _BRACKETS.match(text, token.start)
         elif token.text == "@" or (token.kind == "word" and word == "offset"):
-            after = re.compile(r"\s*").match(text, token.end)
-            found = _MODIFIER.match(text, token.end if after is None else after.end())
+            found = _MODIFIER.match(text, token.end)
         else:
             continue
         if found is None:

@@ -413,6 +413,8 @@ class IdleModel(Model):
     """The time without an active metric after which the target goes idle."""
     initially: OrDefault[Duration] = seconds(_IDLE.initially)
     """The time after its first sync in which a target does not go idle."""
+    gradual: OrDefault[bool] = _IDLE.gradual
+    """Whether it goes idle by the policies of `behavior.scaleDown`, and not at once."""
 
 
 class FallbackModel(Model):

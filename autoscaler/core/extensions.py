@@ -8,12 +8,14 @@ from enum import StrEnum
 class Idle:
     """Scale to ``replicas`` when no metric was active for ``after`` seconds (semantics 8.3).
 
-    A new target does not go idle in its first ``initially`` seconds.
+    A new target does not go idle in its first ``initially`` seconds. With ``gradual`` the
+    scale-down policies apply on the way.
     """
 
     replicas: int = 0
     after: float = 300.0
     initially: float = 0.0
+    gradual: bool = False
 
 
 class FallbackBehavior(StrEnum):

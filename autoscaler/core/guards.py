@@ -22,7 +22,7 @@ from autoscaler.core.decision import (
 from autoscaler.core.extensions import Mode, Pause, PauseMode
 from autoscaler.core.gaps import GapKey, refill_until, tracker_of
 from autoscaler.core.history import History, with_extended
-from autoscaler.core.idling import Activities, idle_in_force, keeps_awake
+from autoscaler.core.idling import Activities, falls, idle_in_force, keeps_awake
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Observation, ReadFailure, Scale, UncheckedControl, why_held
 from autoscaler.core.quick import changed, quick
@@ -47,8 +47,8 @@ from autoscaler.core.text import instant_of, printable
 class Guards:
     """The extensions in force for a target; `Decision` has fields with the same names.
 
-    ``sleeps``: it is asleep and may stay so. ``in_shadow``: its mode is ``shadow``, or a
-    ``controller`` exists. ``taken`` and ``paused_from`` are known only with a result.
+    ``sleeps``: it is asleep or on its way, and may stay so. ``in_shadow``: its mode is ``shadow``,
+    or a ``controller`` exists. ``taken`` and ``paused_from`` are known only with a result.
     """
 
     in_shadow: bool = False
@@ -131,7 +131,7 @@ def guards_in_force(
         idle=idle,
         activities=activities,
         pauses_all=pause is not None and pause.mode is PauseMode.ALL,
-        sleeps=idle is not None and idle.asleep and not kept_awake,
+        sleeps=idle is not None and not kept_awake and (idle.asleep or falls(idle, spec, scale)),
     )
     return context, guards, history
 

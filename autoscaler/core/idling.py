@@ -1,6 +1,7 @@
 """Whether a target is active, and when it may go idle (semantics 8.3)."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from autoscaler.core.decision import (
     READY,
@@ -110,6 +111,11 @@ def _gives_least(windows: Iterable[OpenWindow], replicas: int) -> bool:
     return any((window.schedule.min_replicas or 0) >= replicas for window in windows)
 
 
+def falls(status: IdleStatus, own: HorizontalPodAutoscalerSpec, scale: Scale) -> bool:
+    """Return whether a target may be on its way to idle, below its own minimum."""
+    return status.idle.gradual and scale.spec_replicas < own.min_replicas
+
+
 def _is_active(activities: Activities) -> bool:
     return Activity.ACTIVE in activities or Activity.UNKNOWN in activities
 
@@ -132,11 +138,16 @@ def asleep(
         context.status.set_true(SCALING_ACTIVE, "Idle", message)
         return RulesOutcome(Zone.IDLE, Outcome.PARTIAL, current, metrics=results), history
     context.status.set_true(SCALING_ACTIVE, "Idle", NONE_ACTIVE)
-    replicas = status.idle.replicas
+    replicas, step = status.idle.replicas, None
     if not status.asleep:
+        if status.idle.gradual:
+            to_idle = changed(context, spec=replace(context.spec, min_replicas=replicas))
+            step = limited(to_idle, current, replicas, history)
         after = recorded(context, replicas, history.recommendations or ())
         history = changed(with_extended(history, blocked_since=None), recommendations=after)
-    return RulesOutcome(Zone.IDLE, Outcome.OK, replicas, NONE_ACTIVE, results), history
+    desired = replicas if step is None else step.after
+    outcome = RulesOutcome(Zone.IDLE, Outcome.OK, desired, NONE_ACTIVE, results, limit=step)
+    return outcome, history
 
 
 def woken(

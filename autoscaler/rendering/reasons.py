@@ -116,6 +116,8 @@ def _unchanged(result: SyncResult, restraint: Restraint | None) -> str:
         sentence += target_rules.prevented(decision)
     elif decision.zone is Zone.IDLE:
         sentence = f"idle at {count}: {target_rules.asleep(decision)}"
+        if (limit := decision.limit) is not None and limit.after != limit.before:
+            sentence += f"; {restriction(limit, result)}"
     elif bound := _bound_in_force(decision, restraint):
         window = _restricted(result, restraint, bounds=False)
         sentence = f"{bound}: {_recommended(decision)}{window}"
@@ -310,10 +312,11 @@ def _active(decision: Decision, restraint: Restraint | None) -> MetricResult | N
 
 
 def _wakes(decision: Decision) -> bool:
-    idle = decision.idle
-    return (
-        decision.zone is Zone.METRICS and idle is not None and idle.asleep and not idle.kept_awake
-    )
+    idle, current = decision.idle, decision.current
+    if decision.zone is not Zone.METRICS or idle is None or idle.kept_awake:
+        return False
+    # A target on its way to idle wakes too.
+    return idle.asleep or (idle.idle.gradual and (current or 0) < decision.min_replicas)
 
 
 # -- what restricts it ---------------------------------------------------------------------------

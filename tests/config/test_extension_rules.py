@@ -56,7 +56,7 @@ idle: {enabled: true} => idle.enabled: leave it out: a written key is on
 idle: {cooldownPeriod: 5} => idle.cooldownPeriod: here it is `after` of
 idle: {initialCooldownPeriod: 5} => idle.initialCooldownPeriod: here it is `initially` of
 idle: {after: 5} => idle.after: a plain number has no unit; write 5s
-idle: {cooldown: 5m} => idle.cooldown: known are after, initially
+idle: {cooldown: 5m} => idle.cooldown: known are after, gradual
 idle: {replicas: -1} => idle.replicas: must be at least 0 (got -1)
 idle: {replicas: 1} ~> idle.replicas: must be less than minReplicas, which is 1 (got 1)
 idle: {}; minReplicas: 0

@@ -150,7 +150,7 @@ def attacks() -> Iterator[str]:
     for template in _TEMPLATES:
         yield from (template.format(attack) for attack in _ATTACKS)
     chance = random.Random(7)  # noqa: S311 - the same tests each time
-    for _ in range(10_000):
+    for _ in range(4000):
         yield " ".join(chance.choices(_PARTS, k=chance.randint(1, 7)))
 
 

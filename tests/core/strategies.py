@@ -285,7 +285,7 @@ extended_histories = st.builds(
     ),
 )
 _bounds = st.none() | st.integers(1, 30)
-_idles = st.builds(Idle, st.integers(0, 3), st.sampled_from((0.0, 60.0)))
+_idles = st.builds(Idle, st.integers(0, 3), st.sampled_from((0.0, 60.0)), gradual=st.booleans())
 _fallbacks = st.builds(
     Fallback, _small_counts, st.integers(1, 3), st.sampled_from(FallbackBehavior)
 )

@@ -82,7 +82,7 @@ def leaves(of: type, path: str = "") -> Iterator[str]:
 NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 9)
 PAGE = Path("docs/reference/configuration.md").read_text()
 CHANGES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
-    "idle": (Idle(0, 60.0), {"replicas": 1, "after": 90.0, "initially": 30.0}),
+    "idle": (Idle(0, 60.0), {"replicas": 1, "after": 90.0, "initially": 30.0, "gradual": True}),
     "fallback": (
         Fallback(3),
         {"replicas": 4, "failure_threshold": 5, "behavior": FallbackBehavior.CURRENT_REPLICAS},

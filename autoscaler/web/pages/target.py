@@ -334,7 +334,8 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
     if idle is not None:
         to = wording.counted(idle.replicas, "replica")
         first = f", not in its first {duration(idle.initially)}" if idle.initially else ""
-        yield "Idle", f"to {to} once no metric was active for {duration(idle.after)}{first}"
+        way = ", by the policies of scale-down" if idle.gradual else ""
+        yield "Idle", f"to {to} once no metric was active for {duration(idle.after)}{first}{way}"
     if fallback is not None:
         after = wording.counted(fallback.failure_threshold, "failed sync")
         count = wording.counted(fallback.replicas, "replica")
