@@ -83,7 +83,8 @@ def print_plan(
         told = [whole(*source).document() for source in _with_sources(config, results, findings)]
         print(json.dumps(told, indent=2))
     elif not results:
-        print(f"{file} names no targets")
+        more = "; name files of objects with --objects" if config.objects.enabled else ""
+        print(f"{file} names no targets{more}")
     elif explain:
         parts = [known.describe(targets)]
         for source, sources, found in _with_sources(config, results, findings):

@@ -312,6 +312,8 @@ class MainLoop:
             with self.telemetry.health.suspended():
                 self._swap(config, connections, at_once=at_once)
             self.connections = connections
+        # A cluster with a new connection has a new writer of statuses.
+        self.source.tell_again()
 
     def _swap(self, config: Config, connections: Connections, *, at_once: bool = True) -> None:
         slots = slots_of(config.targets)
