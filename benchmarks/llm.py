@@ -1,4 +1,4 @@
-"""Counts for simulated model servers, of five autoscalers: `python -m benchmarks.llm`."""
+"""Counts for simulated model servers, of six autoscalers: `python -m benchmarks.llm`."""
 
 from benchmarks.tables import markdown
 from tests.worlds.llm_serving import HEAD, rows

@@ -34,3 +34,9 @@ def test_a_burst_overshoots_by_one_pod_although_the_model_loads_for_three_minute
     assert law.overshoot == burst.most - burst.needed
     assert ours.replicas < 0.7 * law.replicas
     assert ours.attained > law.attained - 0.01
+
+
+def test_loading_pods_compound_where_a_formula_multiplies_by_the_replicas() -> None:
+    wave = shapes()["wave"]
+    ours, compounding = (score(sides()[name], wave) for name in (OURS, "KEDA, ratio x replicas"))
+    assert compounding.overshoot == wave.most - wave.needed > 2 * ours.overshoot

@@ -179,6 +179,12 @@ class ObjectiveLaw:
         return count
 
 
+def _compounding(servers: ModelServers, at: float, workload: SimulatedWorkload) -> float | None:
+    del at
+    ratio = servers.ratio()
+    return None if ratio is None else ratio / 0.5 * workload.replicas
+
+
 def _utilization(servers: ModelServers, at: float, workload: SimulatedWorkload) -> float:
     capacity = max(workload.ready(at), 1) * CAPACITY
     return 1.0 if servers.queue >= 1.0 else min(servers.rate(at - 1) / capacity, 1.0)
@@ -246,6 +252,10 @@ def sides() -> dict[str, Side]:
         ),
         "56 requests per replica": Side(requests, [lambda servers, at, _: servers.in_progress(at)]),
         "llm-d's formula in KEDA": Side(law, [ObjectiveLaw()]),
+        "KEDA, ratio x replicas": Side(
+            TARGET % (EXTERNAL % ("AverageValue", "averageValue: 1"), SLOW_DOWN % 300),
+            [_compounding],
+        ),
         "HPA, 70 % of the capacity": Side(TARGET % (PODS, ""), [_utilization], by_pod=True),
         "HPA, 70 % GPU utilization": Side(TARGET % (PODS, ""), [_gpu], by_pod=True),
     }
