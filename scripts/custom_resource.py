@@ -255,6 +255,9 @@ CEL: Mapping[tuple[type[BaseModel], str, str], Cel] = {
         f"!has(target.idle) || !has(self.minReplicas) || self.minReplicas > {_IDLE_COUNT}",
         [f"string({_IDLE_COUNT})"],
     ),
+    (model.ReplicasModel, "multipleOf", "must be at most"): Cel(
+        "self.multipleOf <= target.maxReplicas", ["string(target.maxReplicas)"]
+    ),
     (model.ScheduleModel, "minReplicas", "0 needs"): Cel(
         f"{_MIN} != 0 || has(target.idle) || (has(target.metrics) && "
         f"target.metrics.exists(metric, !(metric.type in {[*PER_POD]})))"

@@ -36,7 +36,8 @@ from autoscaler.config.fields import (
 )
 from autoscaler.config.models import Items, Model, OrDefault, SchemaAlternative, seconds
 from autoscaler.core import spec
-from autoscaler.core.extensions import Fallback, Idle, Schedule
+from autoscaler.core.extensions import Fallback, Idle, ReplicaRounding, Schedule
+from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.target import Query, SeriesLabels
 
 _USUAL = Query(promql="")
@@ -417,6 +418,16 @@ class IdleModel(Model):
     """Whether it goes idle by the policies of `behavior.scaleDown`, and not at once."""
 
 
+class ReplicasModel(Model):
+    """Scales in whole slices, groups or zones."""
+
+    core: ClassVar = ReplicaRounding
+
+    multiple_of: int = Field(ge=2, le=INT32_MAX)
+    """Counts are rounded up to a multiple within the bounds, except the counts of `idle` and
+    `paused`."""
+
+
 class FallbackModel(Model):
     """The proposal of a metric that failed in many consecutive syncs."""
 
@@ -512,6 +523,8 @@ class ScalingModel(HorizontalPodAutoscalerSpec):
     """live, or shadow: decisions are made and never written, next to the HPA that writes."""
     idle: IdleModel | None = None
     """Scales to few or no replicas while no metric is active."""
+    replicas: ReplicasModel | None = None
+    """Restricts the counts, as for slices, groups or zones."""
     fallback: FallbackModel | None = None
     """The proposal of a metric that fails for some time."""
     paused: OrDefault[Paused] = False

@@ -40,6 +40,11 @@ def _too_few_awake(idle: Fields, context: Context) -> int | None:
     return low if count is not None and low is not None and 1 <= low <= count else None
 
 
+def _too_large_multiple(replicas: Fields, context: Context) -> int | None:
+    of, high = form.integer(replicas, "multipleOf"), form.integer(context.target, "maxReplicas")
+    return high if of is not None and high is not None and 1 <= high < of else None
+
+
 def _wakes_no_window(schedule: Fields, context: Context) -> tuple[int] | None:
     count, low = _idle_replicas(context.target), form.integer(schedule, "minReplicas")
     return (count,) if count is not None and low is not None and 0 <= low <= count else None
@@ -356,6 +361,14 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
     ),
     model.IdleModel: (
         Rule("replicas", _too_few_awake, "must be less than minReplicas, which is {}", shown=True),
+    ),
+    model.ReplicasModel: (
+        Rule(
+            "multipleOf",
+            _too_large_multiple,
+            "must be at most maxReplicas, which is {}",
+            shown=True,
+        ),
     ),
     model.FallbackModel: (
         form.stated(

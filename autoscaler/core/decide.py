@@ -19,6 +19,7 @@ from autoscaler.core.decision import (
     MetricResult,
     Outcome,
     Refill,
+    Rounding,
     RulesOutcome,
     Saturation,
     Zone,
@@ -34,6 +35,7 @@ from autoscaler.core.guards import (
     with_guards,
 )
 from autoscaler.core.history import ExtensionHistory, History
+from autoscaler.core.multiples import in_multiples
 from autoscaler.core.observation import Gap, Observation, Pod, ReadFailure, Scale
 from autoscaler.core.quick import changed
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, tolerance_of
@@ -81,6 +83,8 @@ def decide(
         # A target that is never written cannot exceed a policy.
         history = changed(history, unseen=None)
     result, history = _by_zone(context, guards, scale, history, spec.min_replicas)
+    if (rounding := extensions.replicas) is not None:
+        result = in_multiples(result, context.spec, scale.spec_replicas, rounding.multiple_of)
     if unseen is not history.unseen:
         history = changed(history, unseen=unseen)
     return _concluded(context, result, guards, history, foreign)
@@ -294,7 +298,7 @@ def _concluded(
         # A change that a pause or another client prevents is not a saturation.
         is_free = contested is None and result.desired == wanted and not guards.pauses_all
         limit = result.limit if is_free else None
-        saturation, extended = _saturated(limit, extended, context.now)
+        saturation, extended = _saturated(limit, result.rounding, extended, context.now)
     if contested is not None:
         result = replace(result, outcome=_BLOCKED, desired=current)
     decision = _decision_of(context, result, foreign, contested, saturation)
@@ -341,16 +345,19 @@ def _decision_of(
         saturation=saturation,
         wanted_by=result.wanted_by,
         hpa=context.observation.hpa,
+        rounding=result.rounding,
     )
 
 
 def _saturated(
-    limit: Limit | None, extended: ExtensionHistory, now: float
+    limit: Limit | None, rounding: Rounding | None, extended: ExtensionHistory, now: float
 ) -> tuple[Saturation | None, ExtensionHistory]:
     """Return the saturation by a limit, if any, and the history with its start (semantics 8.6)."""
     since, saturation = extended.saturated_since, None
     if limit is not None and limit.before > limit.after:
         begun = now if since is None else since
-        saturation = Saturation(limit.before - limit.after, begun, limit.reason)
+        rounded_up = 0 if rounding is None else rounding.after - rounding.before
+        missing = limit.before - limit.after - rounded_up
+        saturation = Saturation(missing, begun, limit.reason) if missing > 0 else None
     after = None if saturation is None else saturation.since
     return saturation, extended if after == since else changed(extended, saturated_since=after)

@@ -346,6 +346,15 @@ class Limit:
     start: int | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """The change of a count to a multiple (semantics 8.13); ``after`` may be the current count."""
+
+    multiple_of: int
+    before: int
+    after: int
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class RulesOutcome:
@@ -364,6 +373,7 @@ class RulesOutcome:
     limit: Limit | None = None
     recommendations: tuple[Recommendation, ...] | None = None
     wanted_by: MetricSpec | None = None
+    rounding: Rounding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +454,8 @@ class Decision:
     """Whether ``controller`` took over the target while it was live (semantics 7.6)."""
     hpa: Hpa | None = None
     """The HPA that controls the target; None if none is known."""
+    rounding: Rounding | None = None
+    """Present if `replicas.multipleOf` changes the count of the other rules (semantics 8.13)."""
 
     @property
     def in_shadow(self) -> bool:

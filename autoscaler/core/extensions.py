@@ -75,6 +75,13 @@ class Schedule:
     gradual: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaRounding:
+    """Counts are rounded up to a multiple of ``multiple_of`` (semantics 8.13)."""
+
+    multiple_of: int
+
+
 class Mode(StrEnum):
     """Whether decisions about a target are written."""
 
@@ -97,6 +104,7 @@ class Extensions:
     fallback: Fallback | None = None
     pause: Pause | None = None
     schedules: tuple[Schedule, ...] = ()
+    replicas: ReplicaRounding | None = None
     mode: Mode = field(default=Mode.LIVE, metadata={"Mode": "shadow: decided, and never written"})
     ignore_surge: bool = field(
         default=False, metadata={"Surge": "the pods of a rolling update's surge do not count"}

@@ -342,6 +342,12 @@ def _of_others(again: _RepeatedDecision) -> _Alternatives:
         yield HOLD_QUERY, again.decide(replace(seen, hold=None), history=history), until
     if base.zone is Zone.IDLE:
         yield "`idle`", again.decide(extensions=replace(extensions, idle=None)), ""
+    if base.rounding is not None:
+        yield (
+            "`replicas.multipleOf`",
+            again.decide(extensions=replace(extensions, replicas=None)),
+            "",
+        )
     if base.held_until is not None:
         flags = replace(again.entry.flags, hold_after_reversals=0)
         until = f" (they count until {time_of_day(base.held_until, again.now)})"

@@ -200,6 +200,8 @@ def _stages(of: SyncResult) -> Iterator[target_rules.Fact]:
     if limit is not None and limit.before != limit.after:
         told = f"limited: {limit.before} -> {limit.after}, {reasons.restriction(limit, of)}"
         yield "no longer limited by a bound or policy", (limit.reason, limit.policy), told
+    if (rounding := decision.rounding) is not None:
+        yield "no longer rounded", None, target_rules.rounding(rounding)
     if idle is not None:
         told = "awake, may become idle"
         if idle.asleep:

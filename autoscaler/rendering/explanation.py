@@ -83,6 +83,10 @@ def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
     stages["limit"] = _stage(
         decision.limit, "within bounds and policies", lambda stage: restriction(stage, result)
     )
+    if (rounding := decision.rounding) is not None:
+        stages["rounding"] = [
+            f"{rounding.before} -> {rounding.after}: {target_rules.rounding(rounding)}"
+        ]
     if given is not None:
         last, told = given.history.last_scale_time, "never, as far as known"
         if last is not None:

@@ -5,12 +5,12 @@ everything.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from autoscaler.config.durations import format_seconds
 from autoscaler.core.classification import State
-from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Rounding, Zone
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
@@ -167,7 +167,9 @@ def stages_of(decision: Decision) -> tuple[answers.DecisionStage, ...]:
     """Return the stages that have run, in order."""
     scale, combined, limit = decision.scale, decision.combination, decision.limit
     if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN} and isinstance(scale, Scale):
-        return (_stage("bounds", scale.spec_replicas, decision.desired, decision.reason),)
+        to = decision.desired if decision.rounding is None else decision.rounding.before
+        bounds = _stage("bounds", scale.spec_replicas, to, decision.reason)
+        return (bounds, *_rounding(decision.rounding))
     stages: list[answers.DecisionStage] = []
     if combined is not None:
         stages.append(_stage("combine", combined.before, combined.after, decision.reason))
@@ -178,7 +180,13 @@ def stages_of(decision: Decision) -> tuple[answers.DecisionStage, ...]:
         by = {"policy": limit.policy, "unseen_until": limit.unseen, "until": limit.until}
         by = {} if limit.policy is None else by
         stages.append(_stage("limit", limit.before, limit.after, limit.reason, by))
-    return tuple(stages)
+    return (*stages, *_rounding(decision.rounding))
+
+
+def _rounding(rounding: Rounding | None) -> Iterator[answers.DecisionStage]:
+    if rounding is not None:
+        reason = target_rules.rounding(rounding)
+        yield _stage("round", rounding.before, rounding.after, reason)
 
 
 def _stage(

@@ -15,6 +15,7 @@ from autoscaler.core.decision import (
     Decision,
     MetricFailure,
     MetricResult,
+    Rounding,
     Saturation,
     Zone,
 )
@@ -144,6 +145,14 @@ def saturation(saturation: Saturation, now: float) -> str:
     return f"{missing} below demand since {time_of_day(saturation.since, now)}: {saturation.reason}"
 
 
+def rounding(stage: Rounding) -> str:
+    """Return how a count becomes a multiple, or why it does not change."""
+    of = stage.multiple_of
+    if stage.after % of:
+        return f"{stage.before} not applied (no multiple of {of} between it and {stage.after})"
+    return f"{stage.before} rounded to {stage.after}, a multiple of {of}"
+
+
 # -- in the sentence of a decision -----------------------------------------------------------------
 
 
@@ -172,6 +181,8 @@ def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterat
             event.message for event in decision.events if event.reason == INVALID_ANNOTATION
         )
     yield goes_idle(decision)
+    if (stage := decision.rounding) is not None and stage.after == decision.desired:
+        yield rounding(stage)
 
 
 # -- in its explanation ----------------------------------------------------------------------------

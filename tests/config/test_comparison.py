@@ -238,6 +238,7 @@ targets:
   maxReplicasQuery: {query: max, maxAge: 1h}
   holdScaleDownQuery: {name: rps, selector: {matchLabels: {tier: a}}}
   ignoreSurge: true
+  replicas: {multipleOf: 4}
   idle: {replicas: 0, after: 10m, initially: 1m, gradual: true}
   fallback: {replicas: 6, failureThreshold: 5, behavior: currentReplicasIfHigher}
   paused: scaleDown

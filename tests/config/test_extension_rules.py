@@ -13,6 +13,7 @@ from autoscaler.core.extensions import (
     Idle,
     Pause,
     PauseMode,
+    ReplicaRounding,
     Schedule,
 )
 from autoscaler.core.spec import LabelSelector
@@ -72,6 +73,12 @@ ACTIVATION = """
 a few => activation: is not a quantity
 -10P ~> activation: must be from -9223372036854775807m to 9223372036854775807m
 10P ~> activation: must be from -9223372036854775807m to 92
+"""
+REPLICAS = """
+replicas: 6 => replicas: must be a mapping (got 6)
+replicas: {} => replicas.multipleOf: is missing
+replicas: {multipleOf: 1} => replicas.multipleOf: must be at least 2 (got 1)
+replicas: {multipleOf: 99} ~> replicas.multipleOf: must be at most maxReplicas, which is
 """
 FALLBACK = """
 fallback: 6 => fallback: must be a mapping (got 6)
@@ -175,7 +182,9 @@ queries: {a: {query: up, nan: Zero}} => queries.a.nan: did you mean zero?
 queries: {a: {query: up, partial: no}} => queries.a.partial: must be hold or use
 """
 ROWS = [
-    *cases(with_night, T, IDLE + FALLBACK + PAUSED + SCHEDULES + QUERIES + HOLDS + UNDECIDED),
+    *cases(
+        with_night, T, IDLE + REPLICAS + FALLBACK + PAUSED + SCHEDULES + QUERIES + HOLDS + UNDECIDED
+    ),
     *cases(target, T, WITHOUT_EXTERNAL.replace("CPU", CPU).replace("NIGHT", NIGHT)),
     *cases(schedule, S, WINDOWS),
     *cases(activation, METRIC, ACTIVATION),
@@ -190,6 +199,7 @@ idle: {replicas: 1, after: 10m, initially: 1h}
 fallback: {replicas: 6, failureThreshold: 5, behavior: currentReplicasIfLower}
 paused: {replicas: 0}
 ignoreSurge: true
+replicas: {multipleOf: 2}
 server: mimir
 minReplicasQuery: max(floor)
 maxReplicasQuery: {query: 'max_over_time(top[10m])', server: thanos, maxAge: 1m, empty: zero}
@@ -228,6 +238,7 @@ def test_every_key_reaches_the_core(tmp_path: Path) -> None:
             Schedule("office", "0 8 * * 1-5", "0 18 * * 1-5", "Europe/Berlin", 5),
             Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 4, gradual=True),
         ),
+        replicas=ReplicaRounding(2),
         ignore_surge=True,
     )
     assert found.min_replicas_query == Query("max(floor)", server="mimir")

@@ -12,6 +12,7 @@ from autoscaler.core.extensions import (
     Mode,
     Pause,
     PauseMode,
+    ReplicaRounding,
     Schedule,
 )
 from autoscaler.core.history import (
@@ -309,6 +310,7 @@ extensions = st.builds(
     pause=st.none() | _pauses,
     schedules=st.lists(_schedules, max_size=2).map(tuple),
     ignore_surge=st.booleans(),
+    replicas=st.none() | st.builds(ReplicaRounding, st.integers(2, 8)),
     mode=st.sampled_from(Mode),
 )
 bound_readings = st.none() | gaps | st.integers(0, 30_000).map(lambda milli: Values((milli,)))

@@ -17,6 +17,7 @@ from autoscaler.core.extensions import (
     Idle,
     Pause,
     PauseMode,
+    ReplicaRounding,
     Schedule,
 )
 from autoscaler.core.history import (
@@ -73,7 +74,7 @@ def test_a_held_target_writes_nothing_paused_or_not(mode: PauseMode | None) -> N
 
 
 CORE = Path(core.__file__).parent
-GUARDS = frozenset({"guards", "bounds", "idling", "missing_data"})
+GUARDS = frozenset({"guards", "bounds", "idling", "missing_data", "multiples"})
 SINCE_THE_LAST_SYNC = frozenset({"gaps", "contention"})
 OF_QUEUE = spec(QUEUE, minimum=2, maximum=20, behavior=behavior())
 SCHEDULED = Extensions(schedules=(WINDOW.schedule,))
@@ -134,6 +135,7 @@ ANNOTATED = replace(
         (WHOLE, Extensions(fallback=Fallback(6)), {"missing_data", "guards"}),
         (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"guards"}),
         (WHOLE, Extensions(ignore_surge=True), {"guards"}),
+        (WHOLE, Extensions(replicas=ReplicaRounding(4)), {"guards", "multiples"}),
     ],
 )
 def test_only_the_code_of_a_targets_extensions_runs(

@@ -28,6 +28,7 @@ from autoscaler.core.decision import (
     Outcome,
     QueryHold,
     Refill,
+    Rounding,
     Saturation,
     Zone,
 )
@@ -39,6 +40,7 @@ from autoscaler.core.extensions import (
     Mode,
     Pause,
     PauseMode,
+    ReplicaRounding,
     Schedule,
 )
 from autoscaler.core.history import KnownBound
@@ -123,6 +125,7 @@ CONFIGURED = {
         configured(idle=Idle(), activations=(0.0,)),
         configured(idle=Idle(), activations=(5000.0,)),
     ),
+    "replicas.multiple_of": (configured(), configured(replicas=ReplicaRounding(4))),
     "ignore_surge": (configured(), configured(ignore_surge=True)),
     "mode": (configured(), configured(mode=Mode.SHADOW)),
     **{key: (configured(), replace(configured(), **query)) for key, query in QUERIES.items()},
@@ -175,6 +178,7 @@ BOUNDS = Bounds(
 )
 HOLD, REFILL = QueryHold(HoldReading(1, "{}")), Refill(BASE, BASE + 60)
 BREAKER, SATURATION = BreakerHold("", BASE + 600, 2), Saturation(3, BASE - 3600, "TooManyReplicas")
+ROUNDING = Rounding(2, 1, DECISION.desired)
 FOREIGN, USE = ForeignChange(2, 3, "kubectl"), FallbackUse(Fallback(3), 3, 3)
 PAUSE = Pause(PauseMode.SCALE_DOWN)
 OFF = Scale(0, 0, "app=web")
@@ -224,6 +228,9 @@ DECIDED |= {
     "paused_from": (decided(pause=PAUSE), decided(pause=PAUSE, paused_from=2)),
     "held_until": (decided(), decided(held_until=BASE + 60)),
     "shadow": (decided(), decided(shadow=True)),
+    "rounding.multiple_of": (decided(), decided(rounding=Rounding(2, 1, DECISION.desired))),
+    "rounding.before": (decided(rounding=ROUNDING), decided(rounding=replace(ROUNDING, before=2))),
+    "rounding.after": (decided(rounding=ROUNDING), decided(rounding=replace(ROUNDING, after=4))),
     "controller": (decided(), CONTROLLED),
     "unchecked": (
         decided(controller="an HPA"),
@@ -289,6 +296,8 @@ LEFT_OUT: Mapping[str, frozenset[str]] = {
         (["metrics.refill", "metrics.activity"], [SENTENCE]),
         (["metrics.fallback.syncs"], [METRICS, RECORD]),
         (["metrics.fallback.proposal"], [RECORD]),
+        (["rounding"], [METRICS]),
+        (["rounding.before", "rounding.after"], [RECORD]),
     )
     for path in paths
 }

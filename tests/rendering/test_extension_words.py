@@ -15,6 +15,7 @@ from autoscaler.core.extensions import (
     FallbackBehavior,
     Idle,
     Pause,
+    ReplicaRounding,
     Schedule,
 )
 from autoscaler.core.history import History
@@ -429,3 +430,19 @@ def test_the_sentences_of_the_document_are_real() -> None:
     assert len(shown) >= 3
     known = [sentence.partition(": ")[2] for _, sentence in SENTENCES]
     assert [line for line in shown if line not in known] == []
+
+
+def test_a_rounded_count_is_explained() -> None:
+    four = Extensions(replicas=ReplicaRounding(4))
+    for replicas, queue, sentence, line in (
+        (8, 90, "9 rounded to 12, a multiple of 4", "rounding 9 -> 12"),
+        (12, 100, "10 rounded to 12, a multiple of 4", "rounding 10 -> 12"),
+        (6, 50, "5 not applied (no multiple of 4 between it and 6)", "rounding 5 -> 6"),
+    ):
+        at_once = behavior(down=rules(percent_policy(100), window=0))
+        timeline = Timeline(spec(QUEUE, behavior=at_once), replicas=replicas, extensions=four)
+        synced = result(timeline.sync("0s", queue=queue))
+        assert sentence in verdict(synced)
+        lines = [" ".join(part.split()) for part in explain(synced).splitlines()]
+        assert f"{line}: {sentence}" in lines
+        assert whole(synced).stages[-1].name == "round"

@@ -64,6 +64,7 @@ def change_key(result: SyncResult) -> tuple[object, ...]:
         _of_hold(decision.hold),
         decision.hold_refill is None,
         of_hpa(decision.hpa),
+        decision.rounding is None,
     )
 
 

@@ -336,6 +336,8 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
         first = f", not in its first {duration(idle.initially)}" if idle.initially else ""
         way = ", by the policies of scale-down" if idle.gradual else ""
         yield "Idle", f"to {to} once no metric was active for {duration(idle.after)}{first}{way}"
+    if (rounding := extensions.replicas) is not None:
+        yield "Replicas", f"rounded up to a multiple of {rounding.multiple_of}"
     if fallback is not None:
         after = wording.counted(fallback.failure_threshold, "failed sync")
         count = wording.counted(fallback.replicas, "replica")
