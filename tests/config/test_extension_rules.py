@@ -75,7 +75,7 @@ a few => activation: is not a quantity
 10P ~> activation: must be from -9223372036854775807m to 92
 """
 REPLICAS = """
-replicas: 6 => replicas: must be a mapping (got 6)
+replicas: 6 => replicas: must be a mapping with multipleOf (got 6)
 replicas: {} => replicas.multipleOf: is missing
 replicas: {multipleOf: 1} => replicas.multipleOf: must be at least 2 (got 1)
 replicas: {multipleOf: 99} ~> replicas.multipleOf: must be at most maxReplicas, which is

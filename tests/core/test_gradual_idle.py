@@ -1,7 +1,8 @@
 """To idle by the policies of scale-down (semantics 8.3)."""
 
 from autoscaler.core.decision import Zone
-from autoscaler.core.extensions import Extensions, Idle, Mode
+from autoscaler.core.extensions import Extensions, Idle, Mode, Pause
+from autoscaler.core.observation import Gap, GapKind, HoldReading, Values
 from autoscaler.core.spec import SelectPolicy
 from tests.core.builders import QUEUE, behavior, pods_policy, rules, spec
 from tests.core.timeline import Timeline
@@ -77,3 +78,27 @@ def test_a_pause_holds_it_and_shadow_only_decides() -> None:
     line = Timeline(spec(QUEUE, behavior=TWO), replicas=6, extensions=shadow)
     line.sync("0s", queue=60).sync("1m", queue=0)
     assert (line.replicas, line.decision.desired) == (6, 4)
+
+
+def test_a_takeover_makes_it_active_again() -> None:
+    line = falling(minimum=5)
+    line.sync("1m", queue=0).want(4).controlled_by("another").sync("1m15s", queue=0).want(4)
+    line.controlled_by(None).sync("1m30s", queue=0).want(5).sync("2m", queue=0).want(5)
+    line.sync("2m31s", queue=0).want(3)
+
+
+def test_partial_answers_and_ranges_that_fill_stop_it() -> None:
+    partial = Values((0,), (Gap(GapKind.PARTIAL, "a shard is down"),))
+    falling(minimum=5).sync("1m", queue=0).want(4).sync("1m31s", queue=partial).want(4)
+    # The gap lasts longer than the range tolerates, so the value is unknown until it is full.
+    gap = falling().over(120).sync("1m", queue=None).want(6)
+    gap.sync("1m31s", queue=0).want(6).sync("2m1s", queue=0).want(6).sync("6m", queue=0).want(4)
+    assert gap.decision.zone is Zone.IDLE
+
+
+def test_a_hold_stops_it_and_a_fixed_pause_is_exact() -> None:
+    held = falling().holds(HoldReading(1, "{}")).sync("1m", queue=0).want(6)
+    held.holds(None).sync("1m15s", queue=0).want(4)
+    fixed = falling()
+    fixed.extensions = Extensions(idle=GRADUAL.idle, pause=Pause(replicas=3))
+    fixed.sync("1m", queue=0).want(3)

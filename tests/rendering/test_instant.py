@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from autoscaler.core.breaker import held_back
 from autoscaler.core.classification import Mark
-from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, ReplicaRounding
 from autoscaler.core.observation import HoldReading
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.sync_result import SyncResult
@@ -362,6 +362,7 @@ TIMELINES = {
     "fallback": target(BOTH, fallback=Fallback(12, 1)).sync("0s", jobs=25, mails=None),
     "pause": target(pause=Pause()).sync("0s", jobs=25),
     "idle": target(idle=Idle(after=0.0)).sync("0s", jobs=0),
+    "multiple": target(replicas=ReplicaRounding(4)).sync("0s", jobs=45),
     "others": fought(),
     "value": target().sync("0s", jobs=41),
     "percent": target(spec(cpu(utilization(80)), behavior=FREE)).sync("0s", cpu=80),
@@ -382,6 +383,7 @@ failure | without the failed metric mails: 5 replicas
 fallback | without the fallback: 8 replicas
 pause | without the pause: 5 replicas
 idle | without `idle`: 1 replica
+multiple | without `replicas.multipleOf`: 9 replicas
 others | without the changes by other clients: 12 replicas (they count until 00:10:45Z)
 value | jobs at 45 instead of 41 (asks for 9): 9 replicas
 percent | cpu 11.25% higher on each pod (89% instead of 80%, asks for 9): 9 replicas
