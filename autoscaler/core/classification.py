@@ -225,6 +225,10 @@ def _is_at_maximum(decision: Decision) -> bool:
     limit, combination, most = decision.limit, decision.combination, decision.max_replicas
     if limit is None or combination is None:
         return False
+    rounding = decision.rounding
+    if rounding is not None and rounding.after < rounding.before:
+        # Of the multiples, the maximum permits no more.
+        return combination.after > rounding.after
     return limit.after == most and combination.after > most
 
 

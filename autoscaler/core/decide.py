@@ -12,6 +12,7 @@ from autoscaler.core import contention, gaps, idling, missing_data, reconcile
 from autoscaler.core.bounds import approached
 from autoscaler.core.calculator import MetricContext
 from autoscaler.core.decision import (
+    TOO_MANY,
     Combination,
     Decision,
     ForeignChange,
@@ -354,10 +355,12 @@ def _saturated(
 ) -> tuple[Saturation | None, ExtensionHistory]:
     """Return the saturation by a limit, if any, and the history with its start (semantics 8.6)."""
     since, saturation = extended.saturated_since, None
-    if limit is not None and limit.before > limit.after:
+    permitted = 0 if limit is None else limit.after
+    permitted = permitted if rounding is None else rounding.after
+    if limit is not None and limit.before > permitted:
         begun = now if since is None else since
-        rounded_up = 0 if rounding is None else rounding.after - rounding.before
-        missing = limit.before - limit.after - rounded_up
-        saturation = Saturation(missing, begun, limit.reason) if missing > 0 else None
+        # Only a maximum rounds a wanted count down.
+        reason = limit.reason if limit.before > limit.after else TOO_MANY
+        saturation = Saturation(limit.before - permitted, begun, reason)
     after = None if saturation is None else saturation.since
     return saturation, extended if after == since else changed(extended, saturated_since=after)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.core.classification import State
 from autoscaler.core.decision import Outcome, Rounding, RulesOutcome, Zone
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Mode, Pause, ReplicaRounding
 from autoscaler.core.multiples import in_multiples
@@ -82,7 +83,15 @@ def test_a_saturation_is_counted_after_rounding() -> None:
     assert line.decision.saturation is not None
     assert line.decision.saturation.missing == 3
     assert target(4, rate=SLOW).sync("0s", queue=80).decision.saturation is None
-    assert target(12, (1, 10)).sync("0s", queue=300).sync("1m", queue=300).decision.saturation
+    for queue, missing in ((300, 22), (90, 1)):
+        below = target(8, (1, 10)).sync("0s", queue=queue)
+        assert below.decision.saturation is not None
+        assert (below.decision.saturation.missing, below.decision.saturation.reason) == (
+            missing,
+            "TooManyReplicas",
+        )
+        assert below.result.classified().state is State.AT_MAXIMUM
+    assert target(12, rate=SLOW).sync("0s", queue=30).decision.saturation is None
 
 
 def test_bounds_by_query_apply_first() -> None:
