@@ -85,7 +85,9 @@ def promql_of(formula: str, triggers: dict[str, FormulaTrigger], *, knows_nil: b
         name, value, rest = found.groups()
         if name in {*triggers, *keyword.kwlist}:
             raise ValueError(_REFUSED)
-        formula = re.sub(rf"\b{name}\b", f"({value})", rest)
+        formula = re.sub(
+            r"[A-Za-z_]\w*+", lambda word: f"({value})" if word[0] == name else word[0], rest
+        )
         return promql_of(formula, triggers, knows_nil=knows_nil)
     words = re.findall(r"[A-Za-z_]\w*", formula)
     if not _READ.fullmatch(formula) or "**" in formula or any(map(keyword.iskeyword, words)):

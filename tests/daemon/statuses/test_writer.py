@@ -91,7 +91,8 @@ def test_an_object_is_written_at_most_once_in_its_period(server: StatusServer) -
         eventually(lambda: server.count(*COUNTS), lambda seen: seen == (9, 9))
     gaps = [later - earlier for (earlier, _), (later, _) in pairwise(server.tried)]
     assert len(gaps) >= 3
-    assert min(gaps) >= QUICK.per_object
+    # The server notes a request some milliseconds after it was sent.
+    assert min(gaps) >= 0.9 * QUICK.per_object
 
 
 def test_a_change_is_kept_in_the_words_until_the_next(server: StatusServer) -> None:
