@@ -181,7 +181,8 @@ def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterat
             event.message for event in decision.events if event.reason == INVALID_ANNOTATION
         )
     yield goes_idle(decision)
-    if (stage := decision.rounding) is not None and stage.after == decision.desired:
+    stage = decision.rounding
+    if stage is not None and stage.after == decision.desired and restraint is not Restraint.PAUSE:
         yield rounding(stage)
 
 
