@@ -173,7 +173,10 @@ def _by_zone(
         # At zero nothing can be measured.
         zone = Zone.PAUSED if is_off else _METRICS
     if zone is _METRICS or (zone is Zone.BELOW_MIN and guards.sleeps):
-        return _by_metrics(context, guards, scale, history)
+        result, history = _by_metrics(context, guards, scale, history)
+        falls = guards.idle is not None and not guards.idle.asleep
+        if zone is _METRICS or not falls or result.outcome is not _BLOCKED:
+            return result, history
     result = reconcile.without_metrics(context, zone, current)
     if guards.bounds is not None and zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
         result = approached(result, context, guards.bounds, current, history)

@@ -380,8 +380,8 @@ def restriction(stage: Limit, result: SyncResult) -> str:
     if stage.unseen is not None:
         unseen = time_of_day(stage.unseen, now)
         text = (
-            f"changes by an earlier or other instance before {unseen} are unknown, so the limit of "
-            f"{direction} counts as used up"
+            f"changes by another or an earlier instance until {unseen} are unknown, as after each "
+            f"start, so the limit of {direction} counts as used up"
         )
     else:
         text = f"{_rule(stage, result.target.spec.behavior, direction)} permits {stage.allowed}"

@@ -57,9 +57,9 @@ def test_without_behavior_it_goes_at_once() -> None:
     line.sync("0s", queue=60).sync("1m", queue=0).want(0)
 
 
-def test_missing_data_stops_it() -> None:
+def test_missing_data_raises_it_to_the_minimum() -> None:
     line = falling(minimum=5)
-    line.sync("1m", queue=0).want(4).sync("1m31s", queue=None).want(4)
+    line.sync("1m", queue=0).want(4).sync("1m31s", queue=None).want(5)
     # The unknown metric counts as active for another minute.
     line.sync("1m45s", queue=0).want(5).sync("2m31s", queue=0).want(3)
 
@@ -89,7 +89,7 @@ def test_a_takeover_makes_it_active_again() -> None:
 
 def test_partial_answers_and_ranges_that_fill_stop_it() -> None:
     partial = Values((0,), (Gap(GapKind.PARTIAL, "a shard is down"),))
-    falling(minimum=5).sync("1m", queue=0).want(4).sync("1m31s", queue=partial).want(4)
+    falling(minimum=5).sync("1m", queue=0).want(4).sync("1m31s", queue=partial).want(5)
     # The gap lasts longer than the range tolerates, so the value is unknown until it is full.
     gap = falling().over(120).sync("1m", queue=None).want(6)
     gap.sync("1m31s", queue=0).want(6).sync("2m1s", queue=0).want(6).sync("6m", queue=0).want(4)
