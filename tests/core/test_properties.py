@@ -274,6 +274,9 @@ def test_no_count_is_outside_of_the_bounds_in_force(data: st.DataObject) -> None
     asleep = extensions.idle is not None and desired == extensions.idle.replicas
     if current is None or desired == current or asleep:
         return
+    if decision.zone is Zone.IDLE:  # It is gradual, and on its way.
+        assert known(extensions.idle).replicas < desired < current
+        return
     low, high = decision.min_replicas, decision.max_replicas
     bounds = decision.bounds
     if bounds is not None and bounds.minimum.gradual and current < low:
@@ -316,7 +319,9 @@ def test_missing_data_lowers_nothing(data: st.DataObject) -> None:
 def test_nothing_goes_idle_while_a_metric_is_active_or_unknown(data: st.DataObject) -> None:
     decision, extensions = decided(data)
     if decision.zone is Zone.IDLE and decision.rescale:
-        assert decision.desired == known(extensions.idle).replicas
+        idle = known(extensions.idle)
+        assert decision.desired == idle.replicas or idle.gradual
+        assert idle.replicas <= decision.desired < known(decision.current)
         activities = {metric.activity for metric in decision.metrics}
         assert activities <= {Activity.INACTIVE, None}
         assert not known(decision.idle).kept_awake
