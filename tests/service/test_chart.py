@@ -138,10 +138,15 @@ OPTIONS = rows(
 - | commonLabels: {a: b} | ServiceAccount metadata labels a | b
 - | config: {scaleDownBreaker: null} | ConfigMap config scaleDownBreaker | null
 - | config.leaderElection: {name: x} | Role rules 1 resourceNames | [x]
+- | config.leaderElection: {name: null}, fullnameOverride: y | Role rules 1 resourceNames |
+    [autoscaler]
+- | config.web: null, config.downscaleStabilization: 0 | ConfigMap config web | null
+alone | config.leaderElection: null | Deployment spec replicas | 1
 - | existingConfigMap: x | Deployment pod volumes 0 configMap name | x
 - | existingSecret: x | Deployment pod volumes 0 secret secretName | x
 - | existingSecret: x, fullnameOverride: y | Role rules 1 resourceNames | [autoscaler]
 - | existingSecret: x, leaderElection.leaseName: y | Role rules 1 resourceNames | [y]
+web | existingSecret: x, web.auth.basicAuthUsers: false | ConfigMap | null
 - | rbac.create: false | Role | null
 namespaced | - | ClusterRoleBinding | null
 - | rbac.scaleTargets: [{apiGroups: [a], resources: [b]}] | ClusterRole rules 2 resources | [b]
@@ -236,10 +241,19 @@ web | web.auth.basicAuthUsers: false | web.auth.basicAuthUsers
 - | replicaCount: two | /replicaCount
 - | replicaCount: 0 | /replicaCount
 - | podDisruptionBudget.maxUnavailable: x | /podDisruptionBudget/maxUnavailable
+- | podDisruptionBudget.maxUnavailable: 150% | /podDisruptionBudget/maxUnavailable
+- | podDisruptionBudget.maxUnavailable: -1 | /podDisruptionBudget/maxUnavailable
 - | config.target: [] | config
 - | config.syncPeriod: 15 | /config/syncPeriod
-- | existingConfigMap: a, config.targets: [] | existingConfigMap
-- | config.web: null | /config/web
+- | config.downscaleStabilization: 300 | /config/downscaleStabilization
+- | existingConfigMap: a, config.targets: [] | config and existingConfigMap are both set
+- | existingConfigMap: a, config.syncPeriod: 30s | config and existingConfigMap are both set
+- | existingSecret: a, config.scaleDownBreaker: null | config and existingSecret are both set
+- | config.listen: null | config.listen is null
+- | config.leaderElection: null | config.leaderElection.enabled
+- | config.prometheus: null | config.prometheus.url is missing
+web | config.web: null | config.web.listen is null
+web | config.web.listen: ':8443' | config.web.listen is :8443
 - | podLabels: {a: 1} | /podLabels/a
 """)
 
@@ -257,9 +271,48 @@ def test_an_unknown_key_is_refused_at_every_level(helm: Helm) -> None:
     assert {path.lstrip("/").replace("/", ".") for path in refused} == levels
 
 
-def test_the_schema_has_each_key_of_a_configuration() -> None:
+def alternatives(schema: Json, of_product: Json) -> list[Json]:
+    """Return the schemas of which a value must satisfy one, each with a type or a constant."""
+    if "$ref" in schema:
+        schema = of_product["$defs"][schema["$ref"].rpartition("/")[2]]
+    if schema.keys() & {"type", "const"}:
+        return [schema]
+    return [each for choice in schema["anyOf"] for each in alternatives(choice, of_product)]
+
+
+def types_by_path(schema: Json, of_product: Json, path: str = "") -> dict[str, set[Any]]:
+    """Return the accepted JSON types and constants of each key, at all levels."""
+    found: dict[str, set[Any]] = {path: set()}
+    for each in alternatives(schema, of_product):
+        types = each["type"] if "type" in each else [each["const"]]
+        found[path] |= {types} if isinstance(types, str) else set(types)
+        for key, value in each.get("properties", {}).items():
+            found |= types_by_path(value, of_product, f"{path}.{key}")
+    return found
+
+
+def test_the_schema_has_each_key_of_a_configuration_with_its_types() -> None:
     schema = json.loads((MANIFESTS.parent / "autoscaler.schema.json").read_text())
-    assert SCHEMA["properties"]["config"]["properties"].keys() == schema["properties"].keys()
+    config = SCHEMA["properties"]["config"]
+    assert config["properties"].keys() == schema["properties"].keys()
+    for key, value in config["properties"].items():
+        of_chart = types_by_path(value, schema)
+        of_product = types_by_path(schema["properties"][key], schema)
+        assert {path: of_product[path] for path in of_chart} == of_chart, key
+
+
+def test_the_file_of_the_default_configuration_equals_the_value() -> None:
+    assert yaml.safe_load((CHART / "files" / "config.yaml").read_text()) == VALUES["config"]
+
+
+@pytest.mark.parametrize("preset", ["objects", "namespaced"])
+def test_only_a_cluster_wide_role_may_list_namespaces(preset: str, helm: Helm) -> None:
+    objects = rendered(helm, PRESETS[preset] | {"objects.enabled": True})
+    listed = {
+        name for each in objects for rule in each.get("rules", ()) for name in rule["resources"]
+    }
+    assert "promqlautoscalers" in listed
+    assert ("namespaces" in listed) == (preset == "objects")
 
 
 def test_the_schema_describes_each_value() -> None:
@@ -286,11 +339,68 @@ def test_the_daemon_loads_what_the_chart_writes(preset: str, helm: Helm, tmp_pat
     assert load(file, lambda: "autoscaler").leader_election.enabled == (preset != "alone")
 
 
+def notes(helm: Helm, values: Json) -> str:
+    command = ("install", "autoscaler", CHART, "--dry-run=client")
+    return helm(*command, values=values).partition("NOTES:")[2]
+
+
+EXISTING: list[Json] = [{}, {"existingConfigMap": "mine"}, {"existingSecret": "mine"}]
+
+
+@pytest.mark.parametrize("existing", EXISTING)
+@pytest.mark.parametrize("preset", ["-", "web", "ingress", "namespaced"])
+@pytest.mark.parametrize("objects", [False, True])
+def test_the_notes_have_each_step_and_the_keys_of_an_existing_configuration(
+    existing: Json, preset: str, objects: bool, helm: Helm
+) -> None:
+    values = PRESETS[preset] | {"objects.enabled": objects}
+    text = notes(helm, values | existing)
+    steps = re.findall(r"^(\d+)\. .*\n\n   \S", text, re.MULTILINE)
+    assert steps == ["1", "2", "3", "4", "5", "6"][: 5 + objects]
+    assert "-- autoscaler status" in text
+    if existing:
+        written = look(rendered(helm, values), "ConfigMap config")
+        wanted = {
+            key: each
+            for key, each in yaml.safe_load(written).items()
+            if key not in VALUES["config"]
+        }
+        if not values.get("web.enabled"):
+            del wanted["web"]  # It may be another address.
+        keys = text.partition("needs these keys:\n")[2].partition("\n\n1. ")[0]
+        assert yaml.safe_load(keys.partition("\n\nThe pages")[0]) == wanted
+
+
+# preset | values | whether the notes say it | a part of a sentence
+SENTENCES = rows("""
+- | - | yes | NOTE: the image has no registry.
+- | image.repository: registry.example/autoscaler | no | no registry
+- | - | no | Secret
+- | existingConfigMap: mine | yes | your ConfigMap mine.
+- | existingConfigMap: mine | no | Secret
+- | existingSecret: mine | yes | your Secret mine.
+- | existingSecret: mine, leaderElection.leaseName: x | yes | name: "x"
+- | config.web: null | yes | port-forward deploy/autoscaler 9191:9191
+objects | - | yes | config.targets ([] if all targets are objects)
+web | - | yes | the Secret web with the keys tls.crt, tls.key, users.yaml.
+web | web.auth.bearerToken: true, web.tlsSecret: x | yes |
+    the Secret web with the keys users.yaml, token.
+web | web.tlsSecret: x | yes | the Secret x with the keys tls.crt, tls.key.
+web | - | yes | autoscaler status --state-directory /var/lib/autoscaler
+""")
+
+
+@pytest.mark.parametrize(("preset", "written", "said", "sentence"), SENTENCES)
+def test_the_notes_say_what_the_values_need(
+    preset: str, written: str, said: str, sentence: str, helm: Helm
+) -> None:
+    assert (sentence in notes(helm, values_of(preset, written))) == (said == "yes")
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_notes_show_commands_and_ports_that_exist(preset: str, helm: Helm) -> None:
     objects = rendered(helm, PRESETS[preset])
-    command = ("install", "autoscaler", CHART, "--dry-run=client")
-    text = helm(*command, values=PRESETS[preset]).partition("NOTES:")[2]
+    text = notes(helm, PRESETS[preset])
     assert ("WARNING" in text) == ("config.targets" not in PRESETS[preset])
     commands = {command.name for command in app.registered_commands}
     assert set(re.findall(r"(?:-- |^ +)autoscaler (\w+)", text, re.MULTILINE)) <= commands

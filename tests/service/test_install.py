@@ -206,6 +206,9 @@ def configuration(objects: list[Json], folder: Path) -> Config:
 def test_the_documented_values_make_a_configuration_that_a_pod_can_use(tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(documented_file(values.name))
+    checked = tmp_path / "config.yaml"  # as `yq .config values.yaml` prints it
+    checked.write_text(yaml.safe_dump(yaml.safe_load(values.read_text())["config"]))
+    assert len(load(checked, lambda: "autoscaler").targets) == 1
     helm = [str(locate("helm")), "template", "autoscaler", str(ROOT / "charts" / "autoscaler")]
     options = ["--namespace=autoscaler", f"--values={values}"]
     ran = subprocess.run([*helm, *options], check=True, capture_output=True, text=True)

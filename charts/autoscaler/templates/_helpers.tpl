@@ -80,11 +80,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   verbs: [create, patch]
 {{- end }}
 
+{{/* The name of an existing ConfigMap or Secret, or nothing. */}}
+{{- define "autoscaler.existing" -}}
+{{- .Values.existingConfigMap | default .Values.existingSecret }}
+{{- end }}
+
 {{/* The keys of the configuration that belong to other values of the chart. */}}
 {{- define "autoscaler.writtenConfig" -}}
+{{- $existing := include "autoscaler.existing" . -}}
 listen: ":9191"
+{{- if .Values.web.enabled }}
 web:
-  {{- if .Values.web.enabled }}
   listen: ":{{ .Values.web.port }}"
   tls:
     certFile: /etc/autoscaler-web/tls.crt
@@ -98,9 +104,10 @@ web:
     bearerTokenFile: /etc/autoscaler-web/token
     {{- end }}
   {{- end }}
-  {{- else }}
+{{- else if not $existing }}
+web:
   listen: 127.0.0.1:9192
-  {{- end }}
+{{- end }}
 {{- if .Values.objects.enabled }}
 objects:
   enabled: true
@@ -112,9 +119,9 @@ objects:
 {{- if .Values.leaderElection.enabled }}
 leaderElection:
   enabled: true
-  {{- $name := .Values.leaderElection.leaseName | default (include "autoscaler.fullname" .) }}
+  {{- $name := .Values.leaderElection.leaseName | default (empty $existing | ternary (include "autoscaler.fullname" .) "autoscaler") }}
   {{- if ne $name "autoscaler" }}
-  name: {{ $name }}
+  name: {{ quote $name }}
   {{- end }}
 {{- end }}
 {{- end }}
@@ -131,11 +138,7 @@ leaderElection:
 {{- end }}
 
 {{- define "autoscaler.leaseName" -}}
-{{- if or .Values.existingConfigMap .Values.existingSecret }}
-{{- .Values.leaderElection.leaseName | default "autoscaler" }}
-{{- else }}
-{{- dig "leaderElection" "name" "autoscaler" (include "autoscaler.config" . | fromYaml) }}
-{{- end }}
+{{- ((include "autoscaler.config" . | fromYaml).leaderElection | default dict).name | default "autoscaler" }}
 {{- end }}
 
 {{/* Fails if values contradict each other; the schema sees only one value at a time. */}}
@@ -144,8 +147,10 @@ leaderElection:
 {{- if and .existingConfigMap .existingSecret }}
 {{- fail "existingConfigMap and existingSecret are both set; set only one of them" }}
 {{- end }}
-{{- if and (or .existingConfigMap .existingSecret) (ne (include "autoscaler.isExample" $) "true") }}
-{{- fail "config is set next to existingConfigMap or existingSecret, so that it would have no effect; remove one of them" }}
+{{- $existing := include "autoscaler.existing" $ }}
+{{- if and $existing (ne (toJson .config) ($.Files.Get "files/config.yaml" | fromYaml | toJson)) }}
+{{- $key := empty .existingConfigMap | ternary "existingSecret" "existingConfigMap" }}
+{{- fail (printf "config and %s are both set, so that config would have no effect; move its keys to %s and remove config, or remove %s" $key $existing $key) }}
 {{- end }}
 {{- if and (gt (int .replicaCount) 1) (not .leaderElection.enabled) }}
 {{- fail (printf "replicaCount is %v and leaderElection.enabled is false, so that all pods would write to the same targets; set leaderElection.enabled to true or replicaCount to 1" .replicaCount) }}
@@ -160,7 +165,8 @@ leaderElection:
 {{- if not .web.existingSecret }}
 {{- fail "web.enabled is true and web.existingSecret is empty; set it to a Secret with the keys tls.crt, tls.key, and users.yaml or token" }}
 {{- end }}
-{{- if not (or .web.auth.basicAuthUsers .web.auth.bearerToken (dig "web" "tls" "clientAuthType" "" .config)) }}
+{{- $tls := (.config.web | default dict).tls | default dict }}
+{{- if not (or $existing .web.auth.basicAuthUsers .web.auth.bearerToken $tls.clientAuthType) }}
 {{- fail "web.enabled is true without authentication; set web.auth.basicAuthUsers or web.auth.bearerToken to true, or config.web.tls.clientAuthType" }}
 {{- end }}
 {{- end }}
@@ -169,12 +175,20 @@ leaderElection:
 {{- fail "web.ingress.enabled needs web.enabled: true and web.ingress.host" }}
 {{- end }}
 {{- end }}
-{{- if not (or .existingConfigMap .existingSecret) }}
-{{- $listen := .config.listen | default ":9191" }}
+{{- if not $existing }}
+{{- if not (.config.prometheus | default dict).url }}
+{{- fail "config.prometheus.url is missing; set it to the address of your Prometheus, such as http://prometheus.monitoring.svc:9090" }}
+{{- end }}
+{{- $config := include "autoscaler.config" $ | fromYaml }}
+{{- $listen := $config.listen | default "null" }}
 {{- if not (has $listen (list ":9191" "0.0.0.0:9191" "[::]:9191")) }}
 {{- fail (printf "config.listen is %s, but the probes use port 9191 of the pod's address; remove config.listen" $listen) }}
 {{- end }}
-{{- if ne .leaderElection.enabled (dig "leaderElection" "enabled" .leaderElection.enabled .config) }}
+{{- $listen = ($config.web | default dict).listen | default "null" }}
+{{- if and .web.enabled (ne (regexFind "[0-9]+$" $listen) (toString .web.port)) }}
+{{- fail (printf "config.web.listen is %s, but web.port is %v; remove config.web.listen and set only web.port" $listen .web.port) }}
+{{- end }}
+{{- if ne .leaderElection.enabled (eq true ($config.leaderElection | default dict).enabled) }}
 {{- fail "config.leaderElection.enabled differs from leaderElection.enabled; set only leaderElection.enabled" }}
 {{- end }}
 {{- if .config.shards }}
