@@ -238,11 +238,15 @@ web | web.auth.basicAuthUsers: false | web.auth.basicAuthUsers
 - | config.listen: 127.0.0.1:9191 | config.listen
 - | config.leaderElection.enabled: false | config.leaderElection.enabled
 - | config.shards: 2 | config.shards
+- | config.objects.enabled: true | config.objects.enabled
+objects | config.objects: null | config.objects.enabled
 - | replicaCount: two | /replicaCount
 - | replicaCount: 0 | /replicaCount
 - | podDisruptionBudget.maxUnavailable: x | /podDisruptionBudget/maxUnavailable
 - | podDisruptionBudget.maxUnavailable: 150% | /podDisruptionBudget/maxUnavailable
 - | podDisruptionBudget.maxUnavailable: -1 | /podDisruptionBudget/maxUnavailable
+- | podDisruptionBudget.maxUnavailable: null | maxUnavailable
+- | rbac.scaleTargets: null | scaleTargets
 - | config.target: [] | config
 - | config.syncPeriod: 15 | /config/syncPeriod
 - | config.downscaleStabilization: 300 | /config/downscaleStabilization
@@ -318,6 +322,7 @@ def test_only_a_cluster_wide_role_may_list_namespaces(preset: str, helm: Helm) -
 def test_the_schema_describes_each_value() -> None:
     assert all(schema["description"] for _, _, schema in leaves(VALUES, SCHEMA))
     assert SCHEMA["properties"].keys() - VALUES.keys() == {"enabled", "global"}
+    assert {path.partition(".")[0] for path in LEAVES if "." in path} <= {*SCHEMA["required"]}
 
 
 def test_the_readme_lists_each_value_with_its_default() -> None:

@@ -191,6 +191,9 @@ leaderElection:
 {{- if ne .leaderElection.enabled (eq true ($config.leaderElection | default dict).enabled) }}
 {{- fail "config.leaderElection.enabled differs from leaderElection.enabled; set only leaderElection.enabled" }}
 {{- end }}
+{{- if ne .objects.enabled (eq true ($config.objects | default dict).enabled) }}
+{{- fail "config.objects.enabled differs from objects.enabled, which also grants the rights; set only objects.enabled" }}
+{{- end }}
 {{- if .config.shards }}
 {{- fail "config.shards needs a StatefulSet, which this chart does not have; use the kustomize component config/kubernetes/components/shards" }}
 {{- end }}
