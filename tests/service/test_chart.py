@@ -245,8 +245,8 @@ objects | config.objects: null | config.objects.enabled
 - | podDisruptionBudget.maxUnavailable: x | /podDisruptionBudget/maxUnavailable
 - | podDisruptionBudget.maxUnavailable: 150% | /podDisruptionBudget/maxUnavailable
 - | podDisruptionBudget.maxUnavailable: -1 | /podDisruptionBudget/maxUnavailable
-- | podDisruptionBudget.maxUnavailable: null | maxUnavailable
-- | rbac.scaleTargets: null | scaleTargets
+- | podDisruptionBudget.maxUnavailable: null | missing property 'maxUnavailable'
+- | rbac.scaleTargets: null | missing property 'scaleTargets'
 - | config.target: [] | config
 - | config.syncPeriod: 15 | /config/syncPeriod
 - | config.downscaleStabilization: 300 | /config/downscaleStabilization
