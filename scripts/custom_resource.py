@@ -258,6 +258,10 @@ CEL: Mapping[tuple[type[BaseModel], str, str], Cel] = {
     (model.ReplicasModel, "multipleOf", "must be at most"): Cel(
         "self.multipleOf <= target.maxReplicas", ["string(target.maxReplicas)"]
     ),
+    (model.ScaleDownModel, "podDeletionCost", "has no effect"): Cel(
+        "target.scaleTargetRef.kind != 'StatefulSet' || "
+        "!target.scaleTargetRef.?apiVersion.orValue('').startsWith('apps/')"
+    ),
     (model.ScheduleModel, "minReplicas", "0 needs"): Cel(
         f"{_MIN} != 0 || has(target.idle) || (has(target.metrics) && "
         f"target.metrics.exists(metric, !(metric.type in {[*PER_POD]})))"

@@ -10,6 +10,7 @@ from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.reading import Reading, Source
 from autoscaler.config.settings import Config
 from autoscaler.core.observation import HOLD_QUERY
+from autoscaler.core.readings import DELETION_COST
 from autoscaler.core.spec import SOURCES, LabelSelector, MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
 
@@ -161,7 +162,10 @@ def _named(
 
 
 def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[MetricUse, QueryPlace]]:
-    """Yield the use of each metric, and the place of its query if it has no name."""
+    """Yield the use of each metric, and the place of its query if it has no name.
+
+    The values of `scaleDown.podDeletionCost` are read like a metric.
+    """
     for number, (metric, query) in enumerate(zip(target.spec.metrics, target.queries, strict=True)):
         location: Location = ("targets", index, "metrics", number)
         default = child(source.value, *location) is None
@@ -175,6 +179,10 @@ def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[Metri
         if has_own:
             at = _place(source, (*own, "query"))
         yield MetricUse(place, target, query, metric.selector, number, metric, default, has_own), at
+    if (cost := target.deletion_cost) is not None:
+        at = _place(source, ("targets", index, "scaleDown", "podDeletionCost"))
+        number = len(target.spec.metrics)
+        yield MetricUse(at, target, cost, None, number, DELETION_COST, default=False, own=True), at
 
 
 def _others(target: Target, source: Source, index: int) -> Iterator[tuple[ExtensionUse, str]]:

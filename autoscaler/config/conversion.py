@@ -133,7 +133,10 @@ def bound_query_of(query: model.BoundQueryModel, server: str | None) -> Query:
     return replace(hold_query_of(query, server), empty_is_zero=query.empty == "zero")
 
 
-def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: str | None) -> Query:
+def hold_query_of(
+    query: model.BoundQueryModel | model.HoldQueryModel | model.PodDeletionCostModel,
+    server: str | None,
+) -> Query:
     """Convert a hold query in the same way; an empty answer is a valid answer to it."""
     promql = query.query or ""
     return Query(
@@ -239,7 +242,7 @@ def target_of(
         server = server or cluster.prometheus
         labels = shared(tuple(sorted(cluster.series_labels.items())))
     low, high = target.min_replicas_query, target.max_replicas_query
-    hold = target.hold_scale_down_query
+    hold, down = target.hold_scale_down_query, target.scale_down
     return Target(
         namespace=namespace,
         spec=to_core(target),
@@ -251,7 +254,18 @@ def target_of(
         min_replicas_query=None if low is None else shared(bound_query_of(low, server)),
         max_replicas_query=None if high is None else shared(bound_query_of(high, server)),
         hold=None if hold is None else shared(_hold(hold, queries, server)),
+        deletion_cost=None if down is None else shared(_deletion_cost(down, server, labels)),
         cluster="" if cluster is None else cluster.name,
+    )
+
+
+def _deletion_cost(down: model.ScaleDownModel, server: str | None, labels: Labels) -> Query:
+    query = down.pod_deletion_cost
+    converted = replace(hold_query_of(query, server), series_labels=labels)
+    return (
+        converted
+        if query.labels is None
+        else replace(converted, labels=query.labels.as_core(SeriesLabels))
     )
 
 

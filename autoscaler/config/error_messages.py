@@ -285,6 +285,7 @@ _HINTS = {
         "its query is PromQL in `queries`, and its threshold the `target` of a metric of type "
         "External"
     ),
+    "podDeletionCost": "it belongs to the key `scaleDown` of the target, next to `behavior`",
     "enabled": "leave it out: a written key is on, `{}` has the defaults",
     "ignoreNullValues": _keda("here it is `empty` of a query: fail or zero"),
     "targetAverageUtilization": _v2beta1("target", "type: Utilization, averageUtilization: N"),

@@ -226,7 +226,14 @@ def _texts(spec: object) -> Iterator[tuple[Location, str, str]]:
             stack += [((*location, index), item) for index, item in enumerate(value)]
 
 
-_QUERY_KEYS = ("minReplicasQuery", "maxReplicasQuery", "holdScaleDownQuery")
+_QUERIES: frozenset[Location] = frozenset(
+    {
+        ("minReplicasQuery",),
+        ("maxReplicasQuery",),
+        ("holdScaleDownQuery",),
+        ("scaleDown", "podDeletionCost"),
+    }
+)
 
 
 def _shorthands(spec: Mapping[str, object]) -> Iterator[Finding]:
@@ -235,7 +242,7 @@ def _shorthands(spec: Mapping[str, object]) -> Iterator[Finding]:
     for location, _, _ in _texts(spec):
         metric = location[:1] == ("metrics",) and location[-1] == "query"
         of_metric = metric and location[-2] in {"metric", "resource", "containerResource"}
-        if of_metric or location[:-1] == ("queries",) or location in {(k,) for k in _QUERY_KEYS}:
+        if of_metric or location[:-1] == ("queries",) or location in _QUERIES:
             yield Finding(location, message)
 
 

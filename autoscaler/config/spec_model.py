@@ -403,6 +403,26 @@ HoldQuerySource = Annotated[
 ]
 
 
+class PodDeletionCostModel(SharedQueryModel):
+    """PromQL that returns one value for each pod."""
+
+    query: PromQL
+    """The PromQL; its series have the labels of a namespace and a pod."""
+    labels: SeriesLabelsModel | None = None
+    """The names of the labels, if they differ from the usual ones."""
+
+
+PodDeletionCostSource = Annotated[PodDeletionCostModel, _QUERY_FORM, _OR_PROMQL]
+
+
+class ScaleDownModel(Model):
+    """Which pods a scale-down removes."""
+
+    pod_deletion_cost: PodDeletionCostSource
+    """PromQL, or a mapping with `query`: the pods with the lowest values go first. Before a
+    scale-down they get negative values of `controller.kubernetes.io/pod-deletion-cost`."""
+
+
 class IdleModel(Model):
     """When a target scales to few or no replicas, and to how many."""
 
@@ -538,6 +558,8 @@ class ScalingModel(HorizontalPodAutoscalerSpec):
     hold_scale_down_query: HoldQuerySource | None = None
     """PromQL, or a mapping with `query` or `name`: nothing scales down while it has no valid
     answer, or returns a series that is not 0 (any series, if it is a comparison)."""
+    scale_down: ScaleDownModel | None = None
+    """Chooses the pods that a scale-down removes, by a query."""
     ignore_surge: OrDefault[bool] = False
     """Whether to ignore pods above spec.replicas, as in a rollout."""
 

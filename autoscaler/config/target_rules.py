@@ -45,6 +45,11 @@ def _too_large_multiple(replicas: Fields, context: Context) -> int | None:
     return high if of is not None and high is not None and 1 <= high < of else None
 
 
+def _is_stateful_set(target: Fields) -> bool:
+    ref = child(target, "scaleTargetRef")
+    return isinstance(ref, Mapping) and _kind(ref) == "StatefulSet" and group_of(ref) == "apps"
+
+
 def _wakes_no_window(schedule: Fields, context: Context) -> tuple[int] | None:
     count, low = _idle_replicas(context.target), form.integer(schedule, "minReplicas")
     return (count,) if count is not None and low is not None and 0 <= low <= count else None
@@ -368,6 +373,13 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
             _too_large_multiple,
             "must be at most maxReplicas, which is {}",
             shown=True,
+        ),
+    ),
+    model.ScaleDownModel: (
+        Rule(
+            "podDeletionCost",
+            lambda _, context: _is_stateful_set(context.target),
+            "has no effect on a StatefulSet, which removes its pods in the order of their numbers",
         ),
     ),
     model.FallbackModel: (

@@ -44,6 +44,7 @@ def written(target: Target, *, complete: bool = True) -> Parts:
     activations = target.extensions.activations or (0.0,) * len(spec.metrics)
     metrics = zip(spec.metrics, target.queries, activations, strict=True)
     low, high, hold = target.min_replicas_query, target.max_replicas_query, target.hold
+    cost = target.deletion_cost
     return {
         "cluster": target.cluster or None,
         "namespace": target.namespace,
@@ -54,6 +55,7 @@ def written(target: Target, *, complete: bool = True) -> Parts:
         "minReplicasQuery": None if low is None else _answer(low, complete=complete),
         "maxReplicasQuery": None if high is None else _answer(high, complete=complete),
         "holdScaleDownQuery": None if hold is None else _hold(hold, complete=complete),
+        "scaleDown": None if cost is None else _deletion_cost(cost, complete=complete),
     }
 
 
@@ -123,13 +125,22 @@ def _query(query: Query, *, complete: bool) -> Parts:
     window = (query.window != _USUAL.window or is_range) and not query.assumes_range
     return _answer(query, complete=complete) | {
         "window": format_seconds(query.window) if complete or window else None,
-        "labels": parts_of(query.labels) if complete or query.labels != _USUAL.labels else None,
+        "labels": _labels(query, complete=complete),
     }
 
 
 def _hold(hold: HoldQuery, *, complete: bool) -> Parts:
     parts = _answer(hold.query, complete=complete) | {"selector": _plain(hold.selector)}
     return {key: part for key, part in parts.items() if key != "empty"}
+
+
+def _deletion_cost(query: Query, *, complete: bool) -> Parts:
+    parts = _answer(query, complete=complete) | {"labels": _labels(query, complete=complete)}
+    return {"podDeletionCost": {key: part for key, part in parts.items() if key != "empty"}}
+
+
+def _labels(query: Query, *, complete: bool) -> Parts | None:
+    return parts_of(query.labels) if complete or query.labels != _USUAL.labels else None
 
 
 def _answer(query: Query, *, complete: bool) -> Parts:

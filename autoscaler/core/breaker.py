@@ -76,5 +76,12 @@ def held_back(
     status = StatusRecorder(decision.conditions, decision.time, previous.conditions)
     status.override(SCALING_LIMITED, ConditionStatus.TRUE, SCALE_DOWN_BREAKER, message)
     conditions, hold = status.conditions, BreakerHold(server, until, decision.desired)
-    held = replace(decision, desired=current, rescale=False, conditions=conditions, breaker=hold)
+    held = replace(
+        decision,
+        desired=current,
+        rescale=False,
+        conditions=conditions,
+        breaker=hold,
+        removals=None,
+    )
     return held, replace(history, conditions=conditions, desired_replicas=current)

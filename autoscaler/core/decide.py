@@ -39,6 +39,7 @@ from autoscaler.core.history import ExtensionHistory, History
 from autoscaler.core.multiples import in_multiples
 from autoscaler.core.observation import Gap, Observation, Pod, ReadFailure, Scale
 from autoscaler.core.quick import changed
+from autoscaler.core.removals import removals_of
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, tolerance_of
 from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext, StatusRecorder
 from autoscaler.core.writes import FIELD_MANAGER, resolve
@@ -325,7 +326,7 @@ def _decision_of(
     contested: float | None,
     saturation: Saturation | None,
 ) -> Decision:
-    scale = context.observation.scale
+    scale, costs = context.observation.scale, context.observation.deletion_costs
     return Decision(
         time=context.now,
         stamp=context.stamp,
@@ -350,6 +351,7 @@ def _decision_of(
         wanted_by=result.wanted_by,
         hpa=context.observation.hpa,
         rounding=result.rounding,
+        removals=None if costs is None else removals_of(context.observation, result.desired),
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from autoscaler.core.extensions import Fallback, Idle, Pause
 from autoscaler.core.history import Condition, KnownBound, Recommendation
-from autoscaler.core.observation import HoldReading, Hpa, ReadFailure, Reading, Scale
+from autoscaler.core.observation import Gap, HoldReading, Hpa, ReadFailure, Reading, Scale
 from autoscaler.core.quick import quick
 from autoscaler.core.spec import MetricSpec, ScalingPolicy, Tolerance
 
@@ -355,6 +355,45 @@ class Rounding:
     after: int
 
 
+class RemovalReason(StrEnum):
+    """Why a pod is among the first that a scale-down removes."""
+
+    NOT_READY = "NotReady"
+    """It is not running and ready."""
+    OTHER_COST = "OtherCost"
+    """Another client gave it a negative deletion cost."""
+    LOWEST_VALUE = "LowestValue"
+    """Its value is one of the lowest, and it gets a deletion cost."""
+
+
+class Removal(NamedTuple):
+    """A pod that a scale-down removes, its value in milli-units, and its deletion cost, if any."""
+
+    pod: str
+    reason: RemovalReason
+    value: int | None = None
+    cost: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """The pods that a scale-down removes, in the order of their removal (semantics 8.14).
+
+    Of ``count`` pods these are the known ones; Kubernetes chooses the others. With a ``gap`` no
+    value counts.
+    """
+
+    count: int
+    pods: tuple[Removal, ...]
+    gap: Gap | None = None
+
+    @property
+    def costs(self) -> dict[str, int]:
+        """The deletion costs to set, by pod."""
+        chosen = (pod for pod in self.pods if pod.reason is RemovalReason.LOWEST_VALUE)
+        return {pod.pod: pod.cost for pod in chosen if pod.cost is not None}
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class RulesOutcome:
@@ -456,6 +495,9 @@ class Decision:
     """The HPA that controls the target; None if none is known."""
     rounding: Rounding | None = None
     """Present if `replicas.multipleOf` changes the count of the other rules (semantics 8.13)."""
+    removals: Removals | None = None
+    """The pods that a scale-down removes; None without `scaleDown.podDeletionCost`, if the count
+    does not fall, and at zero."""
 
     @property
     def in_shadow(self) -> bool:

@@ -127,6 +127,10 @@ class Pod:
     deleted: bool
     """Whether the pod has a deletionTimestamp."""
     requests: PodRequests
+    deletion_cost: int | None = None
+    """`controller.kubernetes.io/pod-deletion-cost`; None without one, 0 if it is not a number."""
+    our_deletion_cost: int | None = None
+    """The deletion cost that this autoscaler has set; another client may have replaced it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,7 @@ class UncheckedControl:
 
 
 HOLD_QUERY = "holdScaleDownQuery"
+DELETION_COST_QUERY = "scaleDown.podDeletionCost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +262,7 @@ class Observation:
 
     scale: Scale | ReadFailure
     pods: tuple[Pod, ...] | ReadFailure | None
-    """None if the spec needs no pods (`needs_pods`)."""
+    """None if the target needs no pods (`Target.needs_pods`)."""
     readings: tuple[Reading, ...]
     """One for each metric, in the order of the spec."""
     ambiguous_with: tuple[str, ...] = ()
@@ -284,6 +289,8 @@ class Observation:
     """The reading of `Target.hold`; None if the target has no such query."""
     hpa: Hpa | None = None
     """The HPA that controls the target; None if none is known."""
+    deletion_costs: PodSamples | Gap | None = None
+    """The reading of `Target.deletion_cost`; None if the target has no such query."""
 
     @property
     def asks_for_bounds(self) -> bool:

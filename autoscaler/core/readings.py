@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from autoscaler.core.observation import (
+    DELETION_COST_QUERY,
     LONGEST_SENTENCE,
     Gap,
     GapKind,
@@ -17,7 +18,15 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
-from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric
+from autoscaler.core.spec import (
+    ExternalMetric,
+    MetricIdentifier,
+    MetricSpec,
+    MetricTarget,
+    ObjectMetric,
+    PodsMetric,
+    TargetType,
+)
 from autoscaler.core.target import HoldQuery, Query
 from autoscaler.core.text import printable, rfc3339
 
@@ -86,6 +95,26 @@ def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -
     if gap is None and answer.warnings and not query.use_partial:
         gap = _warnings_of(answer)[0]
     return HoldReading(gap=gap)
+
+
+DELETION_COST = PodsMetric(
+    MetricIdentifier(DELETION_COST_QUERY), MetricTarget(TargetType.AVERAGE_VALUE)
+)
+"""The values of `scaleDown.podDeletionCost` are read like a metric of type Pods."""
+
+
+def read_deletion_costs(
+    query: Query,
+    answer: QueryResult | QueryFailure,
+    namespace: str,
+    pods: Sequence[Pod],
+    now: float,
+) -> PodSamples | Gap:
+    """Return the values of pods from the answer to `Target.deletion_cost` (semantics 8.14)."""
+    reading = read(DELETION_COST, query, answer, namespace, pods, now)
+    if isinstance(reading, Values):
+        raise TypeError("a metric of type Pods has no values without pods")
+    return reading
 
 
 def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Values | Gap:

@@ -20,9 +20,9 @@ from autoscaler.core.decision import Decision
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
-from autoscaler.core.observation import Observation, OpenWindow
+from autoscaler.core.observation import Gap, Observation, OpenWindow, Pod, PodSamples
 from autoscaler.core.quick import changed, quick
-from autoscaler.core.readings import read, read_bound, read_hold
+from autoscaler.core.readings import read, read_bound, read_deletion_costs, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import QueryKey, Target
@@ -96,8 +96,22 @@ def inputs_of(
         metric_keys=target.metric_keys,
         hold=None if hold is None else read_hold(hold, answers[hold.query.key], now),
         hpa=seen.hpa,
+        deletion_costs=_deletion_costs(target, answers, pods, now),
     )
     return Inputs(observation, previous, now, stamp)
+
+
+def _deletion_costs(
+    target: Target,
+    answers: Mapping[QueryKey, QueryResult | QueryFailure],
+    pods: Sequence[Pod],
+    now: float,
+) -> PodSamples | Gap | None:
+    query = target.deletion_cost
+    answer = None if query is None else answers.get(query.key)
+    if query is None or answer is None:  # A replay does not ask the query.
+        return None
+    return read_deletion_costs(query, answer, target.namespace, pods, now)
 
 
 @quick

@@ -6,7 +6,12 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Mode
-from autoscaler.core.spec import HorizontalPodAutoscalerSpec, LabelSelector, MetricSpec
+from autoscaler.core.spec import (
+    HorizontalPodAutoscalerSpec,
+    LabelSelector,
+    MetricSpec,
+    needs_pods,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,8 @@ class Target:
     max_replicas_query: Query | None = None
     hold: HoldQuery | None = None
     """The query that prevents scale-downs; None without one."""
+    deletion_cost: Query | None = None
+    """The query of `scaleDown.podDeletionCost`; None without one."""
     cluster: str = ""
     """The name of its cluster; empty where the configuration names none."""
     object_name: str = ""
@@ -146,7 +153,7 @@ class Target:
     count_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
     """The queries of the metrics and of the bounds."""
     all_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
-    """The queries of the metrics, of the bounds and of the hold."""
+    """The queries of the metrics, of the bounds, of the hold and of the deletion costs."""
     metric_keys: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """The key of each metric in the history (`metric_key`)."""
     ranges: tuple[float, ...] = field(init=False, compare=False, repr=False)
@@ -156,6 +163,11 @@ class Target:
     def in_shadow(self) -> bool:
         """Whether decisions are made and never written."""
         return self.extensions.mode is Mode.SHADOW
+
+    @property
+    def needs_pods(self) -> bool:
+        """Whether a decision may need the pods."""
+        return self.deletion_cost is not None or needs_pods(self.spec)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -170,9 +182,10 @@ class Target:
         object.__setattr__(self, "key", key)
         bounds = (self.min_replicas_query, self.max_replicas_query)
         count = (*self.queries, *(bound for bound in bounds if bound is not None))
-        every = count if self.hold is None else (*count, self.hold.query)
+        hold = None if self.hold is None else self.hold.query
+        others = (query for query in (hold, self.deletion_cost) if query is not None)
         object.__setattr__(self, "count_queries", count)
-        object.__setattr__(self, "all_queries", every)
+        object.__setattr__(self, "all_queries", (*count, *others))
         of_metrics = zip(self.spec.metrics, self.queries, strict=False)
         object.__setattr__(self, "metric_keys", tuple(metric_key(*metric) for metric in of_metrics))
         object.__setattr__(self, "ranges", tuple(query.range_seconds for query in self.queries))

@@ -183,6 +183,10 @@ class UnreachedCluster:
         """Write nothing."""
         return SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
+    def set_deletion_costs(self, *_: object) -> bool:
+        """Set none."""
+        return False
+
 
 def alike(apis: Mapping[str, Api]) -> Sequence[str]:
     """Return a sentence for each cluster with the address and the CA of an earlier one.

@@ -41,6 +41,7 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, Rec
 """The exceptions for JSON that does not have the form of its kind."""
 
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 MOST_BYTES = 16 * MIB
 """The limit of an answer or a line of a watch: 1.5 MiB in etcd are up to 9 MiB escaped; 500 pods

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from sys import intern
 
 from autoscaler import quantities
+from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, ReadFailure
 from autoscaler.core.selectors import parse
 from autoscaler.core.spec import ConditionStatus, LabelSelector, Operator
@@ -29,6 +30,11 @@ _Members = dict[str, Pod | None]
 _Entry = tuple[str, LabelSelector]
 _Pair = tuple[str, str]
 
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+"""The annotation that the ReplicaSet controller reads (KEP-2255)."""
+OUR_DELETION_COST = "autoscaler/pod-deletion-cost"
+"""The annotation with the cost that we have set, which distinguishes it from other clients'."""
+
 _FINISHED = frozenset({"Succeeded", "Failed"})
 """Phases that are final. Such pods never count (semantics 6.19)."""
 
@@ -38,6 +44,7 @@ _CONTAINER_BYTES, _RESOURCE_BYTES = 400, 400
 _LONGEST_NAME = 253
 """The longest name of a pod, a container or a resource in the API."""
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_COST = re.compile(r"0|-?[1-9][0-9]{0,9}")
 _PAGE = 500
 """The page size of the API's own clients."""
 _GONE = 410
@@ -55,6 +62,7 @@ def read_pod(pod: JsonObject) -> Pod:
     start_time = status.get("startTime")
     transition = ready.get("lastTransitionTime") if ready is not None else None
     containers, init = spec.get("containers"), spec.get("initContainers")
+    annotations = metadata.get("annotations") or {}
     keys = _container_keys(containers), _container_keys(init), _quantities(spec)
     is_usual = len(repr(keys)) <= _LONGEST_TEMPLATE
     return Pod(
@@ -66,7 +74,17 @@ def read_pod(pod: JsonObject) -> Pod:
         deleted="deletionTimestamp" in metadata,
         # The usual requests are one object for all pods that have them.
         requests=(_shared_requests if is_usual else _new_requests)(*keys),
+        deletion_cost=_cost(annotations.get(DELETION_COST)),
+        our_deletion_cost=_cost(annotations.get(OUR_DELETION_COST)),
     )
+
+
+def _cost(text: object) -> int | None:
+    """Return a deletion cost as the controller reads it: 0 unless it is an int32."""
+    if text is None:
+        return None
+    number = int(text) if isinstance(text, str) and _COST.fullmatch(text) else 0
+    return number if INT32_MIN <= number <= INT32_MAX else 0
 
 
 def _new_requests(

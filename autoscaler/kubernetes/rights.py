@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from autoscaler import clock
-from autoscaler.core.spec import needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import Api, JsonObject
@@ -69,7 +68,7 @@ def rights_needed(
 ) -> Iterator[Right]:
     """Yield the rights that a daemon needs for its targets; ``resources`` serve their kinds."""
     everywhere = _namespaces(targets)
-    with_pods = _namespaces(target for target in targets if needs_pods(target.spec))
+    with_pods = _namespaces(target for target in targets if target.needs_pods)
     to_zero = _namespaces(filter(_goes_to_zero, targets))
     for resource in resources:
         group, plural = resource.group, resource.plural
@@ -82,6 +81,10 @@ def rights_needed(
         yield Right("patch", group, scale, to_zero, zero)
     yield Right("list", "", "pods", with_pods, "metrics of pods cannot be used")
     yield Right("watch", "", "pods", with_pods, "pods are listed at every sync")
+    with_costs = _namespaces(target for target in targets if target.deletion_cost is not None)
+    if with_costs:
+        random = "scaleDown.podDeletionCost has no effect, and Kubernetes chooses the pods"
+        yield Right("patch", "", "pods", with_costs, random)
     unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
     yield from _rights("list watch", "autoscaling", HPAS, everywhere, unknown)
     if events:

@@ -17,7 +17,7 @@ from autoscaler.core.writes import (
     WriteFailure,
     WriteOutcome,
 )
-from autoscaler.kubernetes.api import MALFORMED, MERGE_PATCH, Api, JsonObject
+from autoscaler.kubernetes.api import APPLY_PATCH, MALFORMED, MERGE_PATCH, Api, JsonObject
 from autoscaler.kubernetes.discovery import (
     REPLICAS,
     ScalableKinds,
@@ -32,7 +32,6 @@ from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.retries import FailureKind, Retrier
 
 _CONFLICT = 409
-_APPLY_PATCH = "application/apply-patch+yaml"
 PAUSE_FIELD_MANAGER = "autoscaler-pause"
 """Our field manager for annotations; the one for replicas is another, FIELD_MANAGER."""
 
@@ -246,7 +245,7 @@ class _ScaleWrite:
             may_send=lambda: self.scales.gate.may_write_until(namespace) > clock.monotonic(),
         )
         if self.replicas == 0 and self.resource.built_in is not None:
-            answer = send("PATCH", query={**query, "force": "true"}, content_type=_APPLY_PATCH)
+            answer = send("PATCH", query={**query, "force": "true"}, content_type=APPLY_PATCH)
             if not (isinstance(answer, Failure) and answer.status in _CANNOT_APPLY):
                 return answer
             # Nothing in its objects shows that a zero is ours.

@@ -2,13 +2,13 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from autoscaler import clock
 from autoscaler.core.observation import Hpa, Pod, ReadFailure, Scale, UncheckedControl
-from autoscaler.core.spec import ScaleTargetRef, needs_pods
+from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration
 from autoscaler.core.writes import (
@@ -20,6 +20,7 @@ from autoscaler.core.writes import (
 )
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, Controlled, ListedAutoscalers
+from autoscaler.kubernetes.deletion_costs import DeletionCosts
 from autoscaler.kubernetes.election import NEVER
 from autoscaler.kubernetes.pods import PodCache, is_indexable, list_pods
 from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, WatchState
@@ -63,6 +64,7 @@ class WatchedCluster:
         self.list_pods = partial(list_pods, api)
         self._targets: tuple[Target, ...] = ()
         self._notes = OperatorNotes(observer.watch_changed)
+        self._deletion_costs = DeletionCosts(api, scales.gate, self._notes)
         self._timings = timings or WatchTimings()
         self._budget = budget or ClusterBudget()
         self._lock = threading.RLock()
@@ -302,6 +304,12 @@ class WatchedCluster:
             self._ask(namespace, selector)
         return None
 
+    def set_deletion_costs(
+        self, namespace: str, costs: Mapping[str, int | None], deadline: float
+    ) -> bool:
+        """Set or remove deletion costs of pods (`DeletionCosts.apply`)."""
+        return self._deletion_costs.apply(namespace, costs, deadline)
+
     # -- watches ---------------------------------------------------------------------------
 
     def _watches_of(
@@ -361,7 +369,7 @@ class WatchedCluster:
             watch.relist()
 
     def _pod_namespaces(self) -> set[str]:
-        needing = {target.namespace for target in self._targets if needs_pods(target.spec)}
+        needing = {target.namespace for target in self._targets if target.needs_pods}
         return needing | self._asked.keys()
 
     def _selectors(self) -> dict[str, frozenset[str]]:
@@ -370,7 +378,7 @@ class WatchedCluster:
             wanted = {namespace: set(selectors) for namespace, selectors in self._asked.items()}
             targets = self._targets
         for target in targets:
-            if needs_pods(target.spec):
+            if target.needs_pods:
                 selectors = wanted.setdefault(target.namespace, set())
                 ref = target.spec.scale_target_ref
                 watch = self._synced_scales(target.namespace, ref)
@@ -429,3 +437,7 @@ class UncachedCluster:
     def write_scale(self, *_: object) -> SkippedWrite:
         """Leave the scale as it is."""
         return SkippedWrite(SkippedWriteReason.PLANNED)
+
+    def set_deletion_costs(self, *_: object) -> bool:
+        """Leave the pods as they are."""
+        return False

@@ -22,7 +22,7 @@ from pydantic.alias_generators import to_camel
 
 from autoscaler.config.spec_model import TargetModel
 from autoscaler.core.classification import Mark, State
-from autoscaler.core.decision import Activity, Formula, Outcome, UnreadyRule, Zone
+from autoscaler.core.decision import Activity, Formula, Outcome, RemovalReason, UnreadyRule, Zone
 from autoscaler.core.extensions import FallbackBehavior, Mode, PauseMode
 from autoscaler.core.observation import LONGEST_SENTENCE, GapKind
 from autoscaler.core.spec import ConditionStatus, ScalingPolicy
@@ -508,6 +508,26 @@ class DecisionStage(AnswerModel):
     until: Instant | None = None
 
 
+class RemovedPod(AnswerModel):
+    """A pod that a scale-down removes."""
+
+    pod: Text
+    reason: RemovalReason
+    value: str | None = None
+    """Its value of `scaleDown.podDeletionCost`."""
+    cost: int | None = None
+    """Its `controller.kubernetes.io/pod-deletion-cost`."""
+
+
+class PodRemovals(AnswerModel):
+    """The pods that a scale-down removes; of `count` pods the known ones."""
+
+    count: int
+    pods: tuple[RemovedPod, ...]
+    missing: Sentence | None = None
+    """Why no value counts."""
+
+
 class DecisionCondition(AnswerModel):
     """One of the HPA's conditions."""
 
@@ -552,6 +572,8 @@ class Decision(TargetDecision):
     events: tuple[DecisionEvent, ...]
     current_metrics: tuple[AcceptedWrite, ...]
     """`currentMetrics` of the HPA's status."""
+    removals: PodRemovals | None = None
+    """The pods that a scale-down removes, with `scaleDown.podDeletionCost`."""
     foreign_change: CountChange | None = None
     """Another client's change of the count since the previous sync."""
     no_series: tuple[Text, ...] = ()

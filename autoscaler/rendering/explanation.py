@@ -87,6 +87,7 @@ def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
         stages["rounding"] = [
             f"{rounding.before} -> {rounding.after}: {target_rules.rounding(rounding)}"
         ]
+    stages["removes"] = list(target_rules.removed_pods_lines(result))
     if given is not None:
         last, told = given.history.last_scale_time, "never, as far as known"
         if last is not None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from autoscaler.config.durations import format_seconds
 from autoscaler.core.classification import State
-from autoscaler.core.decision import Calculation, Decision, MetricResult, Rounding, Zone
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Removals, Rounding, Zone
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
@@ -113,8 +113,26 @@ def whole(
             for event in decision.events
         ),
         current_metrics=tuple(current_metrics(decision)),
+        removals=_removals(decision.removals),
         no_series=tuple(no_series),
     )
+
+
+def _removals(removals: Removals | None) -> answers.PodRemovals | None:
+    if removals is None:
+        return None
+    pods = [
+        answers.RemovedPod(
+            pod=pod.pod,
+            reason=pod.reason,
+            value=None if pod.value is None else format_milli(pod.value),
+            cost=pod.cost,
+        )
+        for pod in removals.pods
+    ]
+    gap = removals.gap
+    missing = None if gap is None else gap.detail
+    return answers.PodRemovals(count=removals.count, pods=tuple(pods), missing=missing)
 
 
 def _metrics(decision: Decision) -> tuple[answers.Metric, ...]:

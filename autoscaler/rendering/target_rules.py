@@ -15,6 +15,9 @@ from autoscaler.core.decision import (
     Decision,
     MetricFailure,
     MetricResult,
+    Removal,
+    RemovalReason,
+    Removals,
     Rounding,
     Saturation,
     Zone,
@@ -22,12 +25,12 @@ from autoscaler.core.decision import (
 from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
 from autoscaler.core.guards import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.history import KnownBound
-from autoscaler.core.observation import HOLD_QUERY, Scale, why_held
+from autoscaler.core.observation import DELETION_COST_QUERY, HOLD_QUERY, Scale, why_held
 from autoscaler.core.status import INVALID_ANNOTATION
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.text import rfc3339
-from autoscaler.quantities import format_fine
+from autoscaler.quantities import format_fine, format_milli
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.wording import time_of_day
 
@@ -153,6 +156,14 @@ def rounding(stage: Rounding) -> str:
     return f"{stage.before} rounded to {stage.after}, a multiple of {of}"
 
 
+def removed_pods(removals: Removals) -> str:
+    """Return the first pods that a scale-down removes, or why no value counts."""
+    if removals.gap is not None:
+        return f"Kubernetes chooses the pods ({DELETION_COST_QUERY}: {removals.gap.detail})"
+    names = tuple([pod.pod for pod in removals.pods])
+    return f"removes {wording.some(names)}" if names else "Kubernetes chooses the pods"
+
+
 # -- in the sentence of a decision -----------------------------------------------------------------
 
 
@@ -184,6 +195,8 @@ def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterat
     stage = decision.rounding
     if stage is not None and stage.after == decision.desired and restraint is not Restraint.PAUSE:
         yield rounding(stage)
+    if decision.removals is not None:
+        yield removed_pods(decision.removals)
 
 
 # -- in its explanation ----------------------------------------------------------------------------
@@ -235,6 +248,36 @@ def _hold(result: SyncResult) -> list[str]:
         of = "" if asked.selector is None else f", series {wording.selector(asked.selector)}"
         lines.append(f"{HOLD_QUERY}{at_server(asked.query)}: {asked.query.promql}{of}")
     return lines
+
+
+def removed_pods_lines(result: SyncResult) -> Iterator[str]:
+    """Yield the pods that a scale-down removes, by reason, and the query of their values."""
+    removals, query = result.decision.removals, result.target.deletion_cost
+    if removals is None or query is None:
+        return
+    for reason, heading in _REMOVED_FIRST.items():
+        pods = tuple([_removed(pod) for pod in removals.pods if pod.reason is reason])
+        if pods:
+            yield f"{heading}: {wording.some(pods, _MOST_PODS)}"
+    if removals.gap is not None:
+        yield f"no value counts: {removals.gap.kind.value}: {removals.gap.detail}"
+    if others := removals.count - len(removals.pods):
+        yield f"{wording.counted(others, 'pod')} that Kubernetes chooses"
+    yield f"{DELETION_COST_QUERY}{at_server(query)}: {query.promql}"
+
+
+_MOST_PODS = 10
+_REMOVED_FIRST = {
+    RemovalReason.NOT_READY: "not running and ready",
+    RemovalReason.OTHER_COST: "with a negative cost of another client",
+    RemovalReason.LOWEST_VALUE: "with the lowest values",
+}
+"""The reasons in the order in which Kubernetes removes the pods."""
+
+
+def _removed(pod: Removal) -> str:
+    value = "" if pod.value is None else f"value {format_milli(pod.value)}, "
+    return pod.pod if pod.cost is None else f"{pod.pod} ({value}cost {pod.cost})"
 
 
 def bounds_lines(result: SyncResult) -> list[str]:

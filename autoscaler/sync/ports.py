@@ -87,6 +87,14 @@ class Cluster(Protocol):
     ) -> tuple[Pod, ...] | ReadFailure:
         """List the pods of a namespace that match a selector in string form."""
 
+    def set_deletion_costs(
+        self, namespace: str, costs: Mapping[str, int | None], deadline: float
+    ) -> bool:
+        """Set the deletion costs of pods by name, or remove ours (None); it reports failures.
+
+        Returns whether a cost was set, which controllers see a little later.
+        """
+
 
 DEFAULT_CLUSTER = ""
 """The name of the only cluster of a configuration without `clusters`."""

@@ -15,12 +15,18 @@ from autoscaler import clock
 from autoscaler.core.breaker import goes_down
 from autoscaler.core.decision import Decision, Outcome
 from autoscaler.core.observation import Observation, ReadFailure, Scale
+from autoscaler.core.removals import cost_changes, is_over
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey, Target
-from autoscaler.core.writes import SkippedWrite, SkippedWriteReason, WriteFailure
+from autoscaler.core.writes import (
+    SkippedWrite,
+    SkippedWriteReason,
+    WriteFailure,
+    WriteOutcome,
+)
 from autoscaler.schedules import open_windows
 from autoscaler.sync.calls import NOT_BEGUN, Urgency
 from autoscaler.sync.driver import Coroutine, Driver, promise
@@ -37,7 +43,16 @@ writes may use the rest."""
 _WATCHED_WITHIN_SECONDS = 5.0
 """The maximum delay until a watch shows a write of another process."""
 
+_COSTS_SECONDS, _COSTS_SHARE = 2.0, 1 / 2
+"""The most time for deletion costs before a scale-down, in seconds and as a part of what is left
+for the write."""
+
+_COSTS_SEEN_SECONDS = 0.25
+"""The pause after deletion costs were set. The controller's watch of pods may be a little later
+than its watch of the count: without it, under load, 1 of 500 scale-downs removed another pod."""
+
 _FIRST: Urgency = (0, -math.inf)
+_LAST: Urgency = (2, 0.0)
 
 _STOPPING = "the daemon is stopping, and this call was not sent"
 
@@ -149,6 +164,8 @@ class SyncRun:
             step = yield from self._written(step, scale)
         self.decisions[target.key] = step.decision
         self.ports.reporter.report(step.result)
+        if target.deletion_cost is not None and not step.decision.rescale:
+            yield from self._without_costs(step)
 
     def _scale(self, target: Target) -> Coroutine[Scale | ReadFailure]:
         """Read the scale, and register its selector for the namespace's other targets."""
@@ -184,7 +201,7 @@ class SyncRun:
         if registered is not None and not registered.done():
             yield registered
         candidates = self.state.overlaps.candidates(target.key)
-        if isinstance(scale, ReadFailure) or not (candidates or needs_pods(target.spec)):
+        if isinstance(scale, ReadFailure) or not (candidates or target.needs_pods):
             return None, ()
         cluster = self.ports.clusters[target.cluster]
         pods = None if candidates else cluster.cached_pods(namespace, scale.selector)
@@ -193,7 +210,11 @@ class SyncRun:
         reads = self.pod_reads[target.cluster]
         call = partial(reads.read, namespace, scale.selector, candidates)
         reading = self.state.read(target, self.state.pod_read_order, self.read_deadline, call)
-        return (yield from self._result(reading, lambda why: (ReadFailure(why), ())))
+        found = yield from self._result(reading, lambda why: (ReadFailure(why), ()))
+        if isinstance(found[0], ReadFailure) and not (candidates or needs_pods(target.spec)):
+            # Only the deletion costs need the pods, and they must not prevent a decision.
+            return None, ()
+        return found
 
     def _decided(
         self,
@@ -294,11 +315,10 @@ class SyncRun:
         if cluster.leads_since(target.namespace) is None:
             return step.settled(SkippedWrite(SkippedWriteReason.NOT_LEADING))
         yield self.state.histories.intend(target.key, step.intended(), self.as_of)
-        ref, until = target.spec.scale_target_ref, self.write_deadline
         sending = self.state.cluster_calls.writes[target.cluster].submit(
             write_urgency(scale.spec_replicas, desired),
             target.namespace,
-            partial(cluster.write_scale, target.namespace, ref, scale, desired, until),
+            partial(self._change, step, scale),
         )
         # A call that raised may have been sent; one that never began was not.
         write = yield from self._result(
@@ -308,6 +328,36 @@ class SyncRun:
         self.state.histories.put(target.key, step.history, self.as_of)
         self.changed += step.decision.written
         return step
+
+    def _change(self, step: Step, scale: Scale) -> WriteOutcome:
+        """Write the count, and before it the deletion costs of pods; called on a thread."""
+        target, decision, until = step.rules.target, step.decision, self.write_deadline
+        cluster, pods = self.ports.clusters[target.cluster], step.inputs.observation.pods
+        if decision.removals is not None and isinstance(pods, tuple):
+            changes, begun = cost_changes(pods, decision.removals.costs), clock.monotonic()
+            last = begun + min(_COSTS_SECONDS, (until - begun) * _COSTS_SHARE)
+            try:
+                if changes and cluster.set_deletion_costs(target.namespace, changes, last):
+                    left = last - clock.monotonic()
+                    self.state.stop.wait(max(0.0, min(_COSTS_SEEN_SECONDS, left)))
+            except Exception as error:  # noqa: BLE001 - a defect must not prevent the write
+                self.ports.reporter.fault(error)
+        ref = target.spec.scale_target_ref
+        return cluster.write_scale(target.namespace, ref, scale, decision.desired, until)
+
+    def _without_costs(self, step: Step) -> Coroutine[None]:
+        """Remove our deletion costs once a scale-down is over (semantics 8.14)."""
+        target, seen = step.rules.target, step.inputs.observation
+        cluster = self.ports.clusters[target.cluster]
+        if step.decision.in_shadow or cluster.leads_since(target.namespace) is None:
+            return
+        changes = cost_changes(seen.pods, {}) if isinstance(seen.pods, tuple) else {}
+        if changes and is_over(seen):
+            call = partial(
+                cluster.set_deletion_costs, target.namespace, changes, self.write_deadline
+            )
+            pool = self.state.cluster_calls.writes[target.cluster]
+            yield from self._result(pool.submit(_LAST, target.namespace, call), lambda _: False)
 
     def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
         """Wait for a call and return its result, or the result of ``failed`` for its error."""

@@ -239,6 +239,7 @@ targets:
   holdScaleDownQuery: {name: rps, selector: {matchLabels: {tier: a}}}
   ignoreSurge: true
   replicas: {multipleOf: 4}
+  scaleDown: {podDeletionCost: {query: busy, server: mimir, partial: use, labels: {pod: instance}}}
   idle: {replicas: 0, after: 10m, initially: 1m, gradual: true}
   fallback: {replicas: 6, failureThreshold: 5, behavior: currentReplicasIfHigher}
   paused: scaleDown

@@ -17,9 +17,10 @@ from autoscaler.core.extensions import (
     Schedule,
 )
 from autoscaler.core.spec import LabelSelector
-from autoscaler.core.target import HoldQuery, Query
+from autoscaler.core.target import HoldQuery, Query, SeriesLabels
 from tests.config.documents import (
     EXTERNAL,
+    REF,
     assert_refused,
     cases,
     extended,
@@ -170,6 +171,17 @@ holdScaleDownQuery: sort(up == 0) ~> holdScaleDownQuery: put the comparison last
 holdScaleDownQuery: {query: min(up == 0)} ~> holdScaleDownQuery: or count, as in `count(up
 holdScaleDownQuery: {query: up, partial: no} => holdScaleDownQuery.partial: hold or use
 """
+SCALE_DOWN = """
+scaleDown: {} => scaleDown.podDeletionCost: is missing
+scaleDown: {podDeletionCost: ''} => scaleDown.podDeletionCost: must be PromQL, and is empty
+scaleDown: {podDeletionCost: 5} => scaleDown.podDeletionCost: must be PromQL, or a mapping
+scaleDown: {podDeletionCost: {maxAge: 1m}} => scaleDown.podDeletionCost.query: is missing
+scaleDown: {podDeletionCost: {query: up, empty: zero}}
+    => scaleDown.podDeletionCost.empty: is not known
+behavior: {scaleDown: {podDeletionCost: up}}
+    => behavior.scaleDown.podDeletionCost: it belongs to the key `scaleDown` of the target
+scaleDown: {podDeletionCost: up, policies: []} => scaleDown.policies: is not known here
+"""
 UNDECIDED = """
 undecided: [{field: 'spec.triggers[1]', type: kafka, why: it is left out}]
     => undecided[0]: is left to decide: spec.triggers[1] (type kafka): it is left out; delete this
@@ -181,9 +193,17 @@ queries: {a: {query: up, empty: 0}} => queries.a.empty: must be fail or zero
 queries: {a: {query: up, nan: Zero}} => queries.a.nan: did you mean zero?
 queries: {a: {query: up, partial: no}} => queries.a.partial: must be hold or use
 """
+STATEFUL = "namespace: shop\nmaxReplicas: 10\n" + REF.replace("Deployment", "StatefulSet")
+OF_STATEFUL = """
+scaleDown: {podDeletionCost: up}
+    ~> scaleDown.podDeletionCost: has no effect on a StatefulSet
+"""
 ROWS = [
+    *cases(lambda keys: target(keys, STATEFUL), T, OF_STATEFUL),
     *cases(
-        with_night, T, IDLE + REPLICAS + FALLBACK + PAUSED + SCHEDULES + QUERIES + HOLDS + UNDECIDED
+        with_night,
+        T,
+        IDLE + REPLICAS + FALLBACK + PAUSED + SCHEDULES + QUERIES + HOLDS + SCALE_DOWN + UNDECIDED,
     ),
     *cases(target, T, WITHOUT_EXTERNAL.replace("CPU", CPU).replace("NIGHT", NIGHT)),
     *cases(schedule, S, WINDOWS),
@@ -200,6 +220,9 @@ fallback: {replicas: 6, failureThreshold: 5, behavior: currentReplicasIfLower}
 paused: {replicas: 0}
 ignoreSurge: true
 replicas: {multipleOf: 2}
+scaleDown:
+  podDeletionCost:
+    {query: 'sum by (ns, pod) (busy)', labels: {namespace: ns}, maxAge: 1m, nan: zero}
 server: mimir
 minReplicasQuery: max(floor)
 maxReplicasQuery: {query: 'max_over_time(top[10m])', server: thanos, maxAge: 1m, empty: zero}
@@ -212,6 +235,8 @@ FINE = [
     activation('"5"', EVERY),
     extended("idle:\nfallback:\npaused:\nschedules:\nignoreSurge:\nserver:\nminReplicasQuery:"),
     extended("holdScaleDownQuery: min_over_time(up[2m]) == 0"),
+    extended("scaleDown: {podDeletionCost: 'sum by (namespace, pod) (busy)'}"),
+    extended("scaleDown:"),
     extended("holdScaleDownQuery: {name: queue_length, selector: {matchLabels: {queue: a}}}"),
     extended("holdScaleDownQuery:"),
     extended("undecided: []"),
@@ -248,6 +273,13 @@ def test_every_key_reaches_the_core(tmp_path: Path) -> None:
         range_seconds=600.0,
         server="thanos",
         empty_is_zero=True,
+    )
+    assert found.deletion_cost == Query(
+        "sum by (ns, pod) (busy)",
+        max_age=60.0,
+        labels=SeriesLabels(namespace="ns"),
+        server="mimir",
+        nan_is_zero=True,
     )
     query = Query('up{job="a"} == 0', max_age=60.0, server="mimir", nan_is_zero=True)
     assert found.hold == HoldQuery(replace(query, use_partial=True), condition=True)

@@ -51,6 +51,7 @@ CASES: list[tuple[str, str, dict[str, str], float | None]] = [
     ("latency", "vllm_requests_waiting", requests(3, 9) | {of_pod(WAITING, 1): "2x10"}, 11),
     ("vllm", "vllm_requests", requests(3, 9), 12),
     ("vllm", "vllm_requests", {of_pod(RUNNING): "3x10"}, None),
+    ("vllm", "podDeletionCost", requests(3, 9), 3),
     ("vllm", "vllm_kv_cache_usage", {of_pod("vllm:kv_cache_usage_perc"): "0.7x10"}, 0.7),
     ("vllm", "maxReplicasQuery", {QUOTA % "hard": "13x10", QUOTA % "used": "4x10"}, 6),
     (
@@ -88,6 +89,7 @@ def promql(example: str, query: str) -> str:
         bounds = {
             "minReplicasQuery": target.min_replicas_query,
             "maxReplicasQuery": target.max_replicas_query,
+            "podDeletionCost": target.deletion_cost,
         }
         names = [metric.name for metric in target.spec.metrics]
         by_name = dict(zip(names, target.queries, strict=True)) | bounds

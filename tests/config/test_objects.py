@@ -95,8 +95,11 @@ def test_each_promql_of_an_object_is_restricted(policy: ObjectPolicy) -> None:
         "minReplicasQuery": own,
         "maxReplicasQuery": own,
         "holdScaleDownQuery": {"query": "own > 1"},
+        "scaleDown": {"podDeletionCost": {"query": "own"}},
     }
-    for query in accepted(policy, document).all_queries:
+    queries = accepted(policy, document).all_queries
+    assert len(queries) == 5
+    for query in queries:
         assert 'own{namespace="shop"}' in query.promql
 
 

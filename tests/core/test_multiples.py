@@ -48,6 +48,7 @@ def target(replicas: int = 8, bounds: tuple[int, int] = (1, 30), **given: object
         (12, (1, 10), 300, 8),  # above the maximum
         (2, (3, 30), 10, 4),  # below the minimum
         (2, (3, 3), 10, 3),
+        (4, (1, 30), 0, 4),  # a step of a whole multiple would go below the minimum
     ],
 )
 def test_a_changed_count_is_a_multiple_within_the_bounds(

@@ -81,7 +81,7 @@ def test_an_observation_is_passed_on_unchanged() -> None:
         hpa=Hpa("web"),
     )
     found = inputs_of(TARGET, History(), seen, ANSWERS, ON_TIME, closed).observation
-    filled = {"readings", "ranges", "windows", "metric_keys", "hold"}
+    filled = {"readings", "ranges", "windows", "metric_keys", "hold", "deletion_costs"}
     for field in fields(Observation):
         if field.name not in filled and not field.name.endswith("_replicas_reading"):
             assert getattr(found, field.name) == getattr(seen, field.name), field.name

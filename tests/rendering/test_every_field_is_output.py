@@ -28,6 +28,9 @@ from autoscaler.core.decision import (
     Outcome,
     QueryHold,
     Refill,
+    Removal,
+    RemovalReason,
+    Removals,
     Rounding,
     Saturation,
     Zone,
@@ -100,6 +103,7 @@ QUERIES: Mapping[str, Mapping[str, Any]] = {
     "minReplicasQuery": {"min_replicas_query": Query("q")},
     "maxReplicasQuery": {"max_replicas_query": Query("q")},
     "holdScaleDownQuery": {"hold": HoldQuery(Query("q"), condition=True)},
+    "scaleDown": {"deletion_cost": Query("q")},
 }
 KEYS = {field.name: to_camel(field.name) for field in fields(Extensions)}
 KEYS |= {"pause": "paused", "activations": "activation"} | {key: key for key in QUERIES}
@@ -178,6 +182,7 @@ BOUNDS = Bounds(
 )
 HOLD, REFILL = QueryHold(HoldReading(1, "{}")), Refill(BASE, BASE + 60)
 BREAKER, SATURATION = BreakerHold("", BASE + 600, 2), Saturation(3, BASE - 3600, "TooManyReplicas")
+REMOVALS = Removals(2, (Removal("web-1", RemovalReason.LOWEST_VALUE, 0, -1),))
 ROUNDING = Rounding(2, 1, DECISION.desired)
 FOREIGN, USE = ForeignChange(2, 3, "kubectl"), FallbackUse(Fallback(3), 3, 3)
 PAUSE = Pause(PauseMode.SCALE_DOWN)
@@ -231,6 +236,12 @@ DECIDED |= {
     "rounding.multiple_of": (decided(), decided(rounding=Rounding(2, 1, DECISION.desired))),
     "rounding.before": (decided(rounding=ROUNDING), decided(rounding=replace(ROUNDING, before=2))),
     "rounding.after": (decided(rounding=ROUNDING), decided(rounding=replace(ROUNDING, after=4))),
+    "removals.count": (decided(removals=REMOVALS), decided(removals=replace(REMOVALS, count=3))),
+    "removals.pods": (decided(removals=REMOVALS), decided(removals=replace(REMOVALS, pods=()))),
+    "removals.gap": (
+        decided(removals=REMOVALS),
+        decided(removals=replace(REMOVALS, gap=NO_ANSWER)),
+    ),
     "controller": (decided(), CONTROLLED),
     "unchecked": (
         decided(controller="an HPA"),
@@ -250,7 +261,12 @@ DECIDED |= {
 def of_target(decision: Decision) -> SyncResult:
     """Return the result of a target that has a query for each bound."""
     query = Query("q")
-    target = replace(ENTRY.rules.target, min_replicas_query=query, max_replicas_query=query)
+    target = replace(
+        ENTRY.rules.target,
+        min_replicas_query=query,
+        max_replicas_query=query,
+        deletion_cost=query,
+    )
     return SyncResult(target, decision)
 
 
@@ -298,6 +314,9 @@ LEFT_OUT: Mapping[str, frozenset[str]] = {
         (["metrics.fallback.proposal"], [RECORD]),
         (["rounding"], [METRICS]),
         (["rounding.before", "rounding.after"], [RECORD]),
+        # Each scale-down is recorded anyway.
+        (["removals"], [METRICS, RECORD]),
+        (["removals.count"], [SENTENCE]),
     )
     for path in paths
 }

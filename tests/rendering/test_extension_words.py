@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from autoscaler.core.decide import decide
+from autoscaler.core.decision import Removal, RemovalReason, Removals
 from autoscaler.core.extensions import (
     NO_EXTENSIONS,
     Extensions,
@@ -446,3 +447,52 @@ def test_a_rounded_count_is_explained() -> None:
         lines = [" ".join(part.split()) for part in explain(synced).splitlines()]
         assert f"{line}: {sentence}" in lines
         assert whole(synced).stages[-1].name == "round"
+
+
+def test_the_pods_of_a_scale_down_are_named_with_their_reasons() -> None:
+    pods = tuple([Removal(f"web-{n}", RemovalReason.LOWEST_VALUE, n * 500, n - 2) for n in (0, 1)])
+    removals = Removals(
+        5,
+        (
+            Removal("web-8", RemovalReason.NOT_READY),
+            Removal("web-9", RemovalReason.OTHER_COST, cost=-7),
+            *pods,
+        ),
+    )
+    no_answer = Removals(2, (), Gap(GapKind.ERROR, "no answer"))
+    for found, sentence, lines in (
+        (
+            removals,
+            "removes web-8, web-9, web-0 and 1 more",
+            [
+                "removes not running and ready: web-8",
+                "with a negative cost of another client: web-9 (cost -7)",
+                "with the lowest values: web-0 (value 0, cost -2), web-1 (value 500m, cost -1)",
+                "1 pod that Kubernetes chooses",
+                "scaleDown.podDeletionCost: busy",
+            ],
+        ),
+        (
+            no_answer,
+            "Kubernetes chooses the pods (scaleDown.podDeletionCost: no answer)",
+            [
+                "removes no value counts: error: no answer",
+                "2 pods that Kubernetes chooses",
+                "scaleDown.podDeletionCost: busy",
+            ],
+        ),
+        (Removals(1, ()), "Kubernetes chooses the pods", ["removes 1 pod that Kubernetes chooses"]),
+    ):
+        timeline = Timeline(
+            spec(QUEUE, behavior=behavior(down=rules(percent_policy(100), window=0))), replicas=8
+        )
+        synced = result(timeline.sync("0s", queue=30))
+        synced = replace(
+            synced,
+            target=replace(synced.target, deletion_cost=Query("busy")),
+            decision=replace(synced.decision, removals=found),
+        )
+        assert verdict(synced).endswith(f"; {sentence}")
+        shown = [" ".join(line.split()) for line in explain(synced).splitlines()]
+        begin = shown.index(lines[0])
+        assert shown[begin : begin + len(lines)] == lines

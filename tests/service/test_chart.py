@@ -150,6 +150,7 @@ web | existingSecret: x, web.auth.basicAuthUsers: false | ConfigMap | null
 - | rbac.create: false | Role | null
 namespaced | - | ClusterRoleBinding | null
 - | rbac.scaleTargets: [{apiGroups: [a], resources: [b]}] | ClusterRole rules 2 resources | [b]
+- | rbac.podDeletionCost: true | ClusterRole rules 3 verbs | [patch]
 - | rbac.scaleTargets: [{apiGroups: [a], resources: [b]}] | ClusterRole rules 3 |
     {apiGroups: [a], resources: [b/scale], verbs: [get, update, patch]}
 - | objects.enabled: true | ClusterRole rules 0 resources | [deployments, statefulsets]

@@ -194,6 +194,9 @@ def as_object(target: Mapping[str, Any]) -> Any:
         for key in ("query", "minReplicasQuery", "maxReplicasQuery", "holdScaleDownQuery"):
             if isinstance(mapping, dict) and isinstance(mapping.get(key), str):
                 mapping[key] = {"query": mapping[key]}
+    down = spec.get("scaleDown")
+    if isinstance(down, dict) and isinstance(down.get("podDeletionCost"), str):
+        down["podDeletionCost"] = {"query": down["podDeletionCost"]}
     return spec
 
 

@@ -97,6 +97,9 @@ class Memory(Reporter, Cluster, MetricsReader):
     on_write: Callable[[str], object] = lambda _name: None
     queried: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
+    on_costs: Callable[[str], object] = lambda _namespace: None
+    costs: list[tuple[str, dict[str, int | None]]] = field(default_factory=list)
+    """The deletion costs that were set, by namespace."""
     written: list[tuple[str, int]] = field(default_factory=list)
     results: list[SyncResult] = field(default_factory=list)
     news: list[BreakerNews] = field(default_factory=list)
@@ -183,6 +186,15 @@ class Memory(Reporter, Cluster, MetricsReader):
         with self.lock:
             self.listed.append(f"{namespace}: {selector}")
         return self.pod_lists.get(f"{namespace}: {selector}", ())
+
+    @override
+    def set_deletion_costs(
+        self, namespace: str, costs: Mapping[str, int | None], deadline: float
+    ) -> bool:
+        self.on_costs(namespace)
+        with self.lock:
+            self.costs.append((namespace, dict(costs)))
+        return False
 
     def report(self, result: SyncResult) -> None:
         self.results.append(result)

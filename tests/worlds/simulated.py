@@ -1,7 +1,7 @@
 """The simulated world behind the ports of a sync: what the real `Syncer` reads and writes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from threading import Event
@@ -114,6 +114,13 @@ class SimulatedPorts(Cluster, MetricsReader):
     ) -> WriteOutcome:
         self._of[namespace, ref.name].workload.set(replicas, self.time.now)
         return AcceptedWrite(scale)
+
+    @override
+    def set_deletion_costs(
+        self, namespace: str, costs: Mapping[str, int | None], deadline: float
+    ) -> bool:
+        """Set none: the simulated pods that go are the last ones."""
+        return False
 
     def ports(self, reporter: Reporter) -> Ports:
         """Return the ports of a syncer, which leads."""

@@ -84,7 +84,9 @@ class ReplayData:
 def other_queries(target: Target) -> list[QueryKey]:
     """Return a target's queries that are not of metrics: of bounds, and of a hold."""
     own = {query.key for query in target.queries}
-    return [query.key for query in target.all_queries if query.key not in own]
+    hold = () if target.hold is None else (target.hold.query,)
+    others = (*target.count_queries, *hold)
+    return [query.key for query in others if query.key not in own]
 
 
 class BuildError(Exception):

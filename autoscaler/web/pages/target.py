@@ -316,6 +316,8 @@ def _queries(target: Target) -> Iterator[DisplayedQuery]:
     if (hold := target.hold) is not None:
         selector = "" if hold.selector is None else f"series with {wording.selector(hold.selector)}"
         yield _displayed_query("nothing goes down", selector, hold.query)
+    if target.deletion_cost is not None:
+        yield _displayed_query("podDeletionCost", "lowest first", target.deletion_cost)
 
 
 def _displayed_query(name: str, detail: str, query: Query | None) -> DisplayedQuery:

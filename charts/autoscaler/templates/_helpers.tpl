@@ -70,6 +70,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+{{- if .Values.rbac.podDeletionCost }}
+# Which pods a scale-down removes: their annotation controller.kubernetes.io/pod-deletion-cost.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch]
+{{- end }}
 # What another autoscaler controls is left to it.
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]
