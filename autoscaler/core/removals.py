@@ -111,4 +111,6 @@ def is_over(seen: Observation) -> bool:
     scale, pods = seen.scale, seen.pods
     if not isinstance(scale, Scale) or not isinstance(pods, tuple):
         return False
-    return sum(not pod.deleted for pod in pods) <= scale.spec_replicas
+    # Pods of another workload that the selector matches too are never gone.
+    left = min(sum(not pod.deleted for pod in pods), scale.status_replicas)
+    return left <= scale.spec_replicas

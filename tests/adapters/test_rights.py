@@ -1,6 +1,7 @@
 """The rights that a daemon lacks are known before one of them is needed."""
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,19 @@ def test_only_needed_rights_are_reviewed() -> None:
         *(("deployments/scale", verb) for verb in ("get", "update")),
         *(("horizontalpodautoscalers", verb) for verb in ("list", "watch")),
     }
+
+
+def test_the_right_to_patch_pods_is_needed_only_by_targets_with_deletion_costs() -> None:
+    of = spec(external(average("30")), minimum=1)
+    plain = Target("shop", of, (Query("q"),))
+    costly = replace(plain, namespace="llm", deletion_cost=Query("busy"))
+    needed = rights_needed([plain, costly], RESOURCES[:1], None, events=False)
+    pods = [right for right in needed if right.resource == "pods"]
+    assert {(right.verb, right.namespaces) for right in pods} == {
+        (verb, ("llm",)) for verb in ("list", "watch", "patch")
+    }
+    (rule,) = manifest("components/pod-deletion-cost/clusterrole")["rules"]
+    assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
 
 
 def without_some(rules: list[Rule]) -> list[Rule]:

@@ -240,9 +240,13 @@ def test_the_lowest_values_are_written_first_and_removals_last() -> None:
 
 
 def test_a_scale_down_is_over_when_no_pod_is_left_over() -> None:
-    assert not is_over(seen(pods(5), None, replicas=3))
+    assert not is_over(seen(pods(5), None, replicas=3, status=5))
+    assert not is_over(seen(pods(4), None, replicas=3, status=5))
+    assert is_over(seen(pods(3), None, replicas=3, status=5))
     assert is_over(seen(pods(3), None))
-    assert is_over(seen((*pods(3), pod("p3", deleted=True)), None, replicas=3))
+    assert is_over(seen((*pods(3), pod("p3", deleted=True)), None, replicas=3, status=4))
+    # Other workloads' pods that the selector matches do not keep our costs.
+    assert is_over(seen(pods(5), None, replicas=3, status=3))
     assert not is_over(seen(ReadFailure("no pods"), None))
 
 

@@ -76,6 +76,18 @@ def test_the_namespaced_variant_and_the_components_apply(
     assert shielded.items() <= labels.items()
 
 
+def test_the_component_of_deletion_costs_grants_its_right_to_the_daemon(tmp_path: Path) -> None:
+    objects = kustomize.overlay(
+        tmp_path,
+        "resources: [../kubernetes/base]\nnamespace: scaling\n"
+        "components: [../kubernetes/components/pod-deletion-cost]\n",
+    )
+    bindings = [found for found in objects if found["kind"] == "ClusterRoleBinding"]
+    bound = {each["roleRef"]["name"]: each["subjects"] for each in bindings}
+    account = [{"kind": "ServiceAccount", "name": "autoscaler", "namespace": "scaling"}]
+    assert bound == {"autoscaler": account, "autoscaler-pod-deletion-cost": account}
+
+
 def test_shards_are_a_stateful_set(admin_api: Api, applied: list[Json], tmp_path: Path) -> None:
     objects = kustomize.overlay(
         tmp_path,
