@@ -222,7 +222,7 @@ class WatchedCluster:
                 "; an API server that has just started may refuse it for a moment, so unless it "
                 f"is listed nothing is decided here before {confirmed_at}"
             )
-        return ReadFailure(f"the list of {watch.cache.name} is not there yet{why}")
+        return ReadFailure(f"waiting for the first list of {watch.cache.name}{why}")
 
     def _scale_watch_of(self, namespace: str, ref: ScaleTargetRef) -> Reflector[ScaleCache] | None:
         watches = self._scale_watches.get((ref.api_version, ref.kind))
@@ -246,7 +246,7 @@ class WatchedCluster:
         watch = watches.find(namespace)
         if watch is None or watch.state is WatchState.SYNCED:
             return None if watch is None else watch.cache.controller(namespace, ref)
-        why = watch.reason or f"the list of {watch.cache.name} is not there yet"
+        why = watch.reason or f"waiting for the first list of {watch.cache.name}"
         listed = [watch, *watches.covering(namespace)]
         last = next((each.cache for each in listed if each.cache.listed), None)
         return UncheckedControl(
