@@ -234,6 +234,11 @@ def _what_it_is(value: Value, of_what: str) -> str:
         return "this is one target: write it as an entry of the list `targets`"
     if not isinstance(value, dict):
         return ""
+    if isinstance(value.get("config"), dict):
+        return (
+            "these are values of the Helm chart: check the configuration in them with "
+            "`yq .config FILE | autoscaler validate -`"
+        )
     return f"{_SOMETHING_ELSE}; {of_what}"
 
 

@@ -89,6 +89,7 @@ def test_a_manifest_is_recognized_wherever_it_stands(
 
 
 FOREIGN = [
+    ("config: {targets: []}\n", "these are values of the Helm chart"),
     ("version: 3\nservices: {}\n", "not a configuration: it has no known key"),
     (DEPLOYMENT, "this is a Kubernetes manifest (Deployment), not a configuration of autoscaler"),
     ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "a configuration in its `data` can be checked"),
