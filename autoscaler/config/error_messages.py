@@ -258,6 +258,7 @@ _HINTS_OF_TARGET = {
     "idleReplicaCount": _keda("here it is `idle.replicas`"),
     "advanced": _keda("what its horizontalPodAutoscalerConfig.behavior holds is `behavior`"),
     "enabled": "a target is on; `paused: true` stops it",
+    "podDeletionCost": "write it as `scaleDown: {podDeletionCost: PROMQL}`",
     "triggers": _keda(
         "a prometheus trigger is PromQL in `queries` and a metric of type External in `metrics`"
     ),
@@ -286,6 +287,8 @@ _HINTS = {
         "External"
     ),
     "podDeletionCost": "it belongs to the key `scaleDown` of the target, next to `behavior`",
+    "stabilizationWindowSeconds": "it belongs to `scaleDown` or `scaleUp` of `behavior`",
+    "policies": "they belong to `scaleDown` or `scaleUp` of `behavior`",
     "enabled": "leave it out: a written key is on, `{}` has the defaults",
     "ignoreNullValues": _keda("here it is `empty` of a query: fail or zero"),
     "targetAverageUtilization": _v2beta1("target", "type: Utilization, averageUtilization: N"),

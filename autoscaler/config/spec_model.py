@@ -419,8 +419,7 @@ class ScaleDownModel(Model):
     """Which pods a scale-down removes."""
 
     pod_deletion_cost: PodDeletionCostSource
-    """PromQL, or a mapping with `query`: the pods with the lowest values go first. Before a
-    scale-down they get negative values of `controller.kubernetes.io/pod-deletion-cost`."""
+    """PromQL with one value for each pod: the pods with the lowest values go first."""
 
 
 class IdleModel(Model):

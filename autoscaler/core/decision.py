@@ -1,13 +1,13 @@
 """The record of one decision: its inputs, the result of each stage, and the reasons."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from autoscaler.core.extensions import Fallback, Idle, Pause
 from autoscaler.core.history import Condition, KnownBound, Recommendation
-from autoscaler.core.observation import Gap, HoldReading, Hpa, ReadFailure, Reading, Scale
+from autoscaler.core.observation import Gap, GapKind, HoldReading, Hpa, ReadFailure, Reading, Scale
 from autoscaler.core.quick import quick
 from autoscaler.core.spec import MetricSpec, ScalingPolicy, Tolerance
 
@@ -379,8 +379,8 @@ class Removal(NamedTuple):
 class Removals:
     """The pods that a scale-down removes, in the order of their removal (semantics 8.14).
 
-    Of ``count`` pods these are the known ones; Kubernetes chooses the others. With a ``gap`` no
-    value counts.
+    Of ``count`` pods these are the known ones; Kubernetes chooses the others. A ``gap`` says why no
+    value counts, or why pods did not get their cost.
     """
 
     count: int
@@ -392,6 +392,11 @@ class Removals:
         """The deletion costs to set, by pod."""
         chosen = (pod for pod in self.pods if pod.reason is RemovalReason.LOWEST_VALUE)
         return {pod.pod: pod.cost for pod in chosen if pod.cost is not None}
+
+    def without(self, pods: Collection[str], why: str) -> "Removals":
+        """Return the removals after some pods did not get their cost, and why, if known."""
+        left = tuple(pod for pod in self.pods if pod.pod not in pods)
+        return Removals(self.count, left, Gap(GapKind.ERROR, why) if why else self.gap)
 
 
 @quick

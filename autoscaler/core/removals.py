@@ -42,6 +42,11 @@ def removals_of(seen: Observation, desired: int) -> Removals | None:
         shared = f"the selector matches pods of {', '.join(seen.ambiguous_with)} too"
         return Removals(count, (), Gap(GapKind.AMBIGUOUS, shared))
     gap = next(iter(reading.gaps), None) if isinstance(reading, PodSamples) else reading
+    owners = sorted({pod.name.rpartition("-")[0] for pod in active})
+    if len(owners) > 1 and gap is None:
+        # In a rollout each ReplicaSet shrinks; how much is known only to the Deployment controller.
+        several = f"the pods are of several ReplicaSets, {owners[0]} and {owners[1]} among them"
+        gap = Gap(GapKind.AMBIGUOUS, several)
     first = _first_of_all(active)[:count]
     lowest: Sequence[Removal] = ()
     if gap is None and isinstance(reading, PodSamples):

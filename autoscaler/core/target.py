@@ -152,6 +152,8 @@ class Target:
     """The identity (`TargetName`), unique in all clusters."""
     count_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
     """The queries of the metrics and of the bounds."""
+    deciding_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
+    """The queries of the metrics, of the bounds and of the hold."""
     all_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
     """The queries of the metrics, of the bounds, of the hold and of the deletion costs."""
     metric_keys: tuple[str, ...] = field(init=False, compare=False, repr=False)
@@ -182,10 +184,11 @@ class Target:
         object.__setattr__(self, "key", key)
         bounds = (self.min_replicas_query, self.max_replicas_query)
         count = (*self.queries, *(bound for bound in bounds if bound is not None))
-        hold = None if self.hold is None else self.hold.query
-        others = (query for query in (hold, self.deletion_cost) if query is not None)
+        deciding = count if self.hold is None else (*count, self.hold.query)
+        every = deciding if self.deletion_cost is None else (*deciding, self.deletion_cost)
         object.__setattr__(self, "count_queries", count)
-        object.__setattr__(self, "all_queries", (*count, *others))
+        object.__setattr__(self, "deciding_queries", deciding)
+        object.__setattr__(self, "all_queries", every)
         of_metrics = zip(self.spec.metrics, self.queries, strict=False)
         object.__setattr__(self, "metric_keys", tuple(metric_key(*metric) for metric in of_metrics))
         object.__setattr__(self, "ranges", tuple(query.range_seconds for query in self.queries))

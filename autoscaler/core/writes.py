@@ -35,10 +35,22 @@ class SkippedWriteReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class UnsetCosts:
+    """The pods that did not get their deletion cost (semantics 8.14).
+
+    ``why`` is empty if each one is gone, or has a cost of another client.
+    """
+
+    pods: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AcceptedWrite:
     """The API server accepted the write; ``scale`` is its answer."""
 
     scale: Scale
+    unset_costs: UnsetCosts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,9 @@ def settle_write(
     ``previous`` is the history before the decision, ``earlier`` a write that may still be applied.
     """
     if isinstance(write, AcceptedWrite):
+        unset, removals = write.unset_costs, decision.removals
+        if unset is not None and removals is not None:
+            decision = changed(decision, removals=removals.without(unset.pods, unset.why))
         return settle(spec, decision, history)
     if isinstance(write, WriteConflict):
         pending = history.pending if write.uncertain else earlier
@@ -182,7 +197,8 @@ def settle_failure(
     size = f"New size: {decision.desired}; reason: {decision.reason}"
     event = Event("Warning", "FailedRescale", f"{size}; error: {error}")
     conditions = status.conditions
-    settled = changed(decision, conditions=conditions, events=(*decision.events, event))
+    events = (*decision.events, event)
+    settled = changed(decision, conditions=conditions, events=events, removals=None)
     return settled, changed(
         history, conditions=conditions, desired_replicas=previous.desired_replicas, pending=pending
     )

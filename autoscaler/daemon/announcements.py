@@ -448,7 +448,7 @@ class ClusterObserver(ElectionObserver):
         self._announcements.instruments.watch_notes.inc()
 
     def writes_changed(self, what: str, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Report whether "events" or "statuses" can be written."""
+        """Report whether "events", "statuses" or "deletion_costs" can be written."""
         self._announcements.log_state(what, ok, of_cluster(self._name, sentence))
 
     def role_changed(self, role: Role, sentence: str) -> None:

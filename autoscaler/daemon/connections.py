@@ -25,7 +25,7 @@ from autoscaler.config.settings import (
 from autoscaler.config.shards import Shard
 from autoscaler.core.observation import ReadFailure, UncheckedControl
 from autoscaler.core.target import Target
-from autoscaler.core.writes import SkippedWrite, SkippedWriteReason
+from autoscaler.core.writes import SkippedWrite, SkippedWriteReason, UnsetCosts
 from autoscaler.daemon.announcements import Announcements, of_cluster
 from autoscaler.daemon.events import EventReporter, own_pod
 from autoscaler.daemon.object_status import ObjectStatusWriter
@@ -183,9 +183,9 @@ class UnreachedCluster:
         """Write nothing."""
         return SkippedWrite(SkippedWriteReason.NOT_LEADING)
 
-    def set_deletion_costs(self, *_: object) -> bool:
-        """Set none."""
-        return False
+    def set_deletion_costs(self, *_: object) -> UnsetCosts:
+        """Set none: the scale is not written either."""
+        return UnsetCosts()
 
 
 def alike(apis: Mapping[str, Api]) -> Sequence[str]:

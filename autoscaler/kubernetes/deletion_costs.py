@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.core.writes import FIELD_MANAGER
+from autoscaler.core.writes import FIELD_MANAGER, UnsetCosts
 from autoscaler.kubernetes.api import APPLY_PATCH, Api, JsonObject, path_of
 from autoscaler.kubernetes.election import WriteGate
 from autoscaler.kubernetes.failures import Failure
@@ -28,28 +28,30 @@ class DeletionCosts:
         self._gate = gate
         self._notes = notes
 
-    def apply(self, namespace: str, costs: Mapping[str, int | None], deadline: float) -> bool:
+    def apply(self, namespace: str, costs: Mapping[str, int | None], deadline: float) -> UnsetCosts:
         """Set the costs of pods by name, or remove ours (None), until the deadline.
 
-        Returns whether a cost was set.
+        Returns the pods that did not get their cost.
         """
-        topic, was_set = f"deletion costs {namespace}", False
+        topic, of_pod = f"deletion costs {namespace}", []
         for done, (pod, cost) in enumerate(costs.items()):
             answer = self._apply(namespace, pod, cost, deadline)
             if not isinstance(answer, Failure):
-                was_set = was_set or cost is not None
-            elif answer.kind is FailureKind.WITHHELD:
-                return was_set
-            elif not _is_of_this_pod(answer):
-                left = f"{len(costs) - done} of {len(costs)} pods in namespace {namespace}"
+                continue
+            if _is_of_this_pod(answer):
+                of_pod += [] if cost is None else [pod]
+                continue
+            left = list(costs)[done:]
+            if answer.kind is not FailureKind.WITHHELD:
                 self._notes.notify(
                     topic,
-                    f"the deletion costs of {left} were not changed, and the scale-down does not "
-                    f"wait for them: {answer.message}",
+                    f"the deletion costs of {len(left)} of {len(costs)} pods in namespace "
+                    f"{namespace} were not changed: {answer.message}",
                 )
-                return was_set
+            unset = (*of_pod, *(name for name in left if costs[name] is not None))
+            return UnsetCosts(unset, answer.message)
         self._notes.resolved(topic, f"deletion costs in namespace {namespace} can be changed again")
-        return was_set
+        return UnsetCosts(tuple(of_pod))
 
     def _apply(
         self, namespace: str, pod: str, cost: int | None, deadline: float

@@ -15,6 +15,7 @@ from autoscaler.core.writes import (
     AcceptedWrite,
     SkippedWrite,
     SkippedWriteReason,
+    UnsetCosts,
     WriteConflict,
     WriteOutcome,
 )
@@ -64,7 +65,9 @@ class WatchedCluster:
         self.list_pods = partial(list_pods, api)
         self._targets: tuple[Target, ...] = ()
         self._notes = OperatorNotes(observer.watch_changed)
-        self._deletion_costs = DeletionCosts(api, scales.gate, self._notes)
+        self._deletion_costs = DeletionCosts(
+            api, scales.gate, OperatorNotes(partial(observer.writes_changed, "deletion_costs"))
+        )
         self._timings = timings or WatchTimings()
         self._budget = budget or ClusterBudget()
         self._lock = threading.RLock()
@@ -306,7 +309,7 @@ class WatchedCluster:
 
     def set_deletion_costs(
         self, namespace: str, costs: Mapping[str, int | None], deadline: float
-    ) -> bool:
+    ) -> UnsetCosts:
         """Set or remove deletion costs of pods (`DeletionCosts.apply`)."""
         return self._deletion_costs.apply(namespace, costs, deadline)
 
@@ -438,6 +441,6 @@ class UncachedCluster:
         """Leave the scale as it is."""
         return SkippedWrite(SkippedWriteReason.PLANNED)
 
-    def set_deletion_costs(self, *_: object) -> bool:
-        """Leave the pods as they are."""
-        return False
+    def set_deletion_costs(self, *_: object) -> UnsetCosts:
+        """Leave the pods as they are: a plan shows what a daemon would do."""
+        return UnsetCosts()

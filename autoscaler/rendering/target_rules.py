@@ -25,7 +25,14 @@ from autoscaler.core.decision import (
 from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
 from autoscaler.core.guards import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.history import KnownBound
-from autoscaler.core.observation import DELETION_COST_QUERY, HOLD_QUERY, Scale, why_held
+from autoscaler.core.observation import (
+    DELETION_COST_QUERY,
+    HOLD_QUERY,
+    Gap,
+    Observation,
+    Scale,
+    why_held,
+)
 from autoscaler.core.status import INVALID_ANNOTATION
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
@@ -157,11 +164,15 @@ def rounding(stage: Rounding) -> str:
 
 
 def removed_pods(removals: Removals) -> str:
-    """Return the first pods that a scale-down removes, or why no value counts."""
-    if removals.gap is not None:
-        return f"Kubernetes chooses the pods ({DELETION_COST_QUERY}: {removals.gap.detail})"
-    names = tuple([pod.pod for pod in removals.pods])
-    return f"removes {wording.some(names)}" if names else "Kubernetes chooses the pods"
+    """Return the first pods that a scale-down removes, and why Kubernetes chooses others."""
+    gap = removals.gap
+    why = "" if gap is None else f" ({DELETION_COST_QUERY}: {gap.detail})"
+    others = removals.count - len(removals.pods)
+    if not removals.pods:
+        return f"Kubernetes chooses the pods{why}"
+    names = wording.some(tuple([pod.pod for pod in removals.pods]))
+    chosen = f"; Kubernetes chooses {wording.counted(others, 'pod')}{why}" if others else ""
+    return f"removes {names}{chosen}"
 
 
 # -- in the sentence of a decision -----------------------------------------------------------------
@@ -253,17 +264,31 @@ def _hold(result: SyncResult) -> list[str]:
 def removed_pods_lines(result: SyncResult) -> Iterator[str]:
     """Yield the pods that a scale-down removes, by reason, and the query of their values."""
     removals, query = result.decision.removals, result.target.deletion_cost
-    if removals is None or query is None:
+    if query is None:
         return
-    for reason, heading in _REMOVED_FIRST.items():
-        pods = tuple([_removed(pod) for pod in removals.pods if pod.reason is reason])
-        if pods:
-            yield f"{heading}: {wording.some(pods, _MOST_PODS)}"
-    if removals.gap is not None:
-        yield f"no value counts: {removals.gap.kind.value}: {removals.gap.detail}"
-    if others := removals.count - len(removals.pods):
-        yield f"{wording.counted(others, 'pod')} that Kubernetes chooses"
+    if removals is None and result.given is not None:
+        yield from _deletion_costs(result.given.observation)
+    elif removals is not None:
+        for reason, heading in _REMOVED_FIRST.items():
+            pods = tuple([_removed(pod) for pod in removals.pods if pod.reason is reason])
+            if pods:
+                yield f"{heading}: {wording.some(pods, _MOST_PODS)}"
+        if others := removals.count - len(removals.pods):
+            of = "" if removals.gap is not None else ", of the pods without a cost"
+            yield f"{wording.counted(others, 'pod')} that Kubernetes chooses{of}"
+        if removals.gap is not None:
+            yield f"{removals.gap.kind.value}: {removals.gap.detail}"
     yield f"{DELETION_COST_QUERY}{at_server(query)}: {query.promql}"
+
+
+def _deletion_costs(seen: Observation) -> Iterator[str]:
+    """Yield whether a scale-down would have values."""
+    reading = seen.deletion_costs
+    if isinstance(reading, Gap):
+        yield f"no scale-down now; {reading.kind.value}: {reading.detail}"
+    elif reading is not None:
+        count = wording.counted(len(reading.samples), "pod")
+        yield f"no scale-down now; {count} with a value"
 
 
 _MOST_PODS = 10

@@ -19,7 +19,7 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import WriteOutcome
+from autoscaler.core.writes import UnsetCosts, WriteOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,8 @@ class Cluster(Protocol):
 
     def set_deletion_costs(
         self, namespace: str, costs: Mapping[str, int | None], deadline: float
-    ) -> bool:
-        """Set the deletion costs of pods by name, or remove ours (None); it reports failures.
-
-        Returns whether a cost was set, which controllers see a little later.
-        """
+    ) -> UnsetCosts:
+        """Set the deletion costs of pods by name, or remove ours (None); it reports failures."""
 
 
 DEFAULT_CLUSTER = ""

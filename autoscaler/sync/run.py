@@ -5,9 +5,10 @@ that need it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -22,8 +23,10 @@ from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.writes import (
+    AcceptedWrite,
     SkippedWrite,
     SkippedWriteReason,
+    UnsetCosts,
     WriteFailure,
     WriteOutcome,
 )
@@ -50,6 +53,11 @@ for the write."""
 _COSTS_SEEN_SECONDS = 0.25
 """The pause after deletion costs were set. The controller's watch of pods may be a little later
 than its watch of the count: without it, under load, 1 of 500 scale-downs removed another pod."""
+
+_COST_ANSWER_SECONDS = 1.0
+"""The most time that a sync waits for deletion costs after all other answers."""
+
+_LATE = QueryFailure(f"no answer came within {_COST_ANSWER_SECONDS:g} s of the other answers")
 
 _FIRST: Urgency = (0, -math.inf)
 _LAST: Urgency = (2, 0.0)
@@ -149,10 +157,12 @@ class SyncRun:
         """Sync one target, from its scale to its report."""
         scale = yield from self._scale(target)
         pods, ambiguous_with = yield from self._pods(target, scale)
-        for query in target.all_queries:
+        for query in target.deciding_queries:
             answered = self.answered[query.key]
             if not answered.done():
                 yield answered
+        if target.deletion_cost is not None:
+            yield from self._briefly(target.deletion_cost.key)
         if self.state.stop.is_set():
             return
         step = self._decided(target, scale, pods, ambiguous_with)
@@ -164,8 +174,21 @@ class SyncRun:
             step = yield from self._written(step, scale)
         self.decisions[target.key] = step.decision
         self.ports.reporter.report(step.result)
-        if target.deletion_cost is not None and not step.decision.rescale:
+        if target.deletion_cost is not None:
             yield from self._without_costs(step)
+
+    def _briefly(self, query: QueryKey) -> Coroutine[None]:
+        """Wait a short time for an answer on which no count depends."""
+        answered, either = self.answered[query], promise()
+
+        def finish(_: object = None) -> None:
+            if not either.done():
+                either.set_result(None)
+
+        if not answered.done():
+            answered.add_done_callback(finish)
+            self.driver.call_at(clock.monotonic() + _COST_ANSWER_SECONDS, finish)
+            yield either
 
     def _scale(self, target: Target) -> Coroutine[Scale | ReadFailure]:
         """Read the scale, and register its selector for the namespace's other targets."""
@@ -246,7 +269,10 @@ class SyncRun:
         )
         times = SyncTimes(self.due, self.now, self.now + self._elapsed())
         history = state.histories.get(key, self.as_of)
-        inputs = inputs_of(target, history, seen, self.answers, times, open_windows)
+        answers: Mapping[QueryKey, QueryResult | QueryFailure] = self.answers
+        if target.deletion_cost is not None and target.deletion_cost.key not in answers:
+            answers = ChainMap({target.deletion_cost.key: _LATE}, self.answers)
+        inputs = inputs_of(target, history, seen, answers, times, open_windows)
         step = step_of(Rules(target, self.flags), inputs)
         state.last_sync[key] = self.steady
         if isinstance(scale, Scale):
@@ -331,25 +357,44 @@ class SyncRun:
 
     def _change(self, step: Step, scale: Scale) -> WriteOutcome:
         """Write the count, and before it the deletion costs of pods; called on a thread."""
-        target, decision, until = step.rules.target, step.decision, self.write_deadline
-        cluster, pods = self.ports.clusters[target.cluster], step.inputs.observation.pods
-        if decision.removals is not None and isinstance(pods, tuple):
-            changes, begun = cost_changes(pods, decision.removals.costs), clock.monotonic()
-            last = begun + min(_COSTS_SECONDS, (until - begun) * _COSTS_SHARE)
-            try:
-                if changes and cluster.set_deletion_costs(target.namespace, changes, last):
-                    left = last - clock.monotonic()
-                    self.state.stop.wait(max(0.0, min(_COSTS_SEEN_SECONDS, left)))
-            except Exception as error:  # noqa: BLE001 - a defect must not prevent the write
-                self.ports.reporter.fault(error)
-        ref = target.spec.scale_target_ref
-        return cluster.write_scale(target.namespace, ref, scale, decision.desired, until)
+        target, decision, unset = step.rules.target, step.decision, None
+        if decision.removals is not None:
+            unset = self._set_costs(step, decision.removals.costs)
+        cluster, ref = self.ports.clusters[target.cluster], target.spec.scale_target_ref
+        write = cluster.write_scale(
+            target.namespace, ref, scale, decision.desired, self.write_deadline
+        )
+        if unset is not None and unset.pods and isinstance(write, AcceptedWrite):
+            return replace(write, unset_costs=unset)
+        return write
+
+    def _set_costs(self, step: Step, costs: Mapping[str, int]) -> UnsetCosts | None:
+        """Set deletion costs, and pause so that the controller sees them before the count."""
+        target, pods, begun = step.rules.target, step.inputs.observation.pods, clock.monotonic()
+        changes = cost_changes(pods, costs) if isinstance(pods, tuple) else {}
+        if not changes:
+            return None
+        last = begun + min(_COSTS_SECONDS, (self.write_deadline - begun) * _COSTS_SHARE)
+        wanted = tuple(pod for pod, cost in changes.items() if cost is not None)
+        try:
+            cluster = self.ports.clusters[target.cluster]
+            unset = cluster.set_deletion_costs(target.namespace, changes, last)
+        except Exception as error:  # noqa: BLE001 - a defect must not prevent the write
+            self.ports.reporter.fault(error)
+            return UnsetCosts(wanted, _fault(error))
+        if len(unset.pods) < len(wanted):
+            left = last - clock.monotonic()
+            self.state.stop.wait(max(0.0, min(_COSTS_SEEN_SECONDS, left)))
+        return unset
 
     def _without_costs(self, step: Step) -> Coroutine[None]:
         """Remove our deletion costs once a scale-down is over (semantics 8.14)."""
         target, seen = step.rules.target, step.inputs.observation
         cluster = self.ports.clusters[target.cluster]
-        if step.decision.in_shadow or cluster.leads_since(target.namespace) is None:
+        decision = step.decision
+        goes_down = decision.rescale and decision.desired < (decision.current or 0)
+        may_not = decision.in_shadow or cluster.leads_since(target.namespace) is None
+        if goes_down or may_not:
             return
         changes = cost_changes(seen.pods, {}) if isinstance(seen.pods, tuple) else {}
         if changes and is_over(seen):
@@ -357,7 +402,9 @@ class SyncRun:
                 cluster.set_deletion_costs, target.namespace, changes, self.write_deadline
             )
             pool = self.state.cluster_calls.writes[target.cluster]
-            yield from self._result(pool.submit(_LAST, target.namespace, call), lambda _: False)
+            yield from self._result(
+                pool.submit(_LAST, target.namespace, call), lambda _: UnsetCosts()
+            )
 
     def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
         """Wait for a call and return its result, or the result of ``failed`` for its error."""
@@ -368,8 +415,12 @@ class SyncRun:
         if error is None:
             return future.result()
         self.ports.reporter.fault(error)
-        name = type(error).__name__
-        return failed(f"a fault of the autoscaler, {name}; its log has the details")
+        return failed(_fault(error))
+
+
+def _fault(error: BaseException) -> str:
+    name = type(error).__name__
+    return f"a fault of the autoscaler, {name}; its log has the details"
 
 
 def write_urgency(current: int, desired: int) -> Urgency:

@@ -26,7 +26,7 @@ class Observer:
         """Observe that objects can no longer be watched or listed, or can again."""
 
     def writes_changed(self, what: str, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Observe that "events" or "statuses" can no longer be written, or can again."""
+        """Observe that "events", "statuses" or "deletion_costs" cannot be written, or can again."""
 
     def fault(self, error: BaseException) -> None:
         """Observe a defect of the autoscaler, which continues to run."""

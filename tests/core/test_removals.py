@@ -28,7 +28,14 @@ from autoscaler.core.spec import ConditionStatus, Flags
 from autoscaler.core.step import SyncTimes, inputs_of, recompute, step_of
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import SkippedWrite, SkippedWriteReason
+from autoscaler.core.writes import (
+    AcceptedWrite,
+    SkippedWrite,
+    SkippedWriteReason,
+    UnsetCosts,
+    WriteFailure,
+)
+from autoscaler.persistence.codec import dumps, is_same, loads
 from tests.core.builders import (
     BASE,
     QUEUE,
@@ -162,6 +169,18 @@ def test_without_values_that_count_no_pod_is_chosen(
 ) -> None:
     found = known(removals_of(seen(of, costs, ambiguous=ambiguous), 1))
     assert (found.count, found.pods, known(found.gap).kind) == (2, (), kind)
+
+
+def test_in_a_rollout_no_pod_is_chosen() -> None:
+    """Only the Deployment controller knows how many pods of each ReplicaSet go."""
+    names = ("web-5d4-aaaaa", "web-5d4-bbbbb", "web-9f8-ccccc")
+    of = tuple([pod(name) for name in names])
+    values = PodSamples({name: Sample(0, BASE, 60.0) for name in names})
+    found = known(removals_of(seen(of, values), 1))
+    assert (found.pods, known(found.gap).kind) == ((), GapKind.AMBIGUOUS)
+    # The last pod of the old one is on its way out.
+    of = (*of[:2], replace(of[2], deleted=True))
+    assert known(removals_of(seen(of, values), 1)).costs == {"web-5d4-aaaaa": -1}
 
 
 def test_a_gap_leaves_the_pods_that_are_not_ready() -> None:
@@ -323,6 +342,25 @@ def test_a_scale_down_that_a_hold_or_a_breaker_prevents_removes_no_pod() -> None
     assert step.held_back({"": BASE + 600}).decision.removals is None
     settled = step.settled(SkippedWrite(SkippedWriteReason.NOT_LEADING))
     assert settled.decision.removals == step.decision.removals
+    assert step.settled(WriteFailure("500")).decision.removals is None
+
+
+@pytest.mark.parametrize("why", ["", "forbidden"])
+def test_pods_that_did_not_get_their_cost_are_not_said_to_go(why: str) -> None:
+    observation = Observation(Scale(5, 5, "app=web"), pods(5), ())
+    answers = {
+        TARGET.queries[0].key: QueryResult([series(20)]),
+        Query("requests").key: REQUESTS,
+    }
+    times = SyncTimes(BASE, BASE, BASE)
+    inputs = inputs_of(TARGET, History(), observation, answers, times, lambda *_: ())
+    write = AcceptedWrite(Scale(2, 5, "app=web"), UnsetCosts(("p1", "p2"), why))
+    settled = step_of(Rules(TARGET, Flags()), inputs).settled(write)
+    removals = known(settled.decision.removals)
+    assert (removals.count, removals.costs) == (3, {"p0": -3})
+    assert ("" if removals.gap is None else removals.gap.detail) == why
+    assert recompute(settled.result) == settled.decision
+    assert is_same(loads(AcceptedWrite, dumps(write)), write)
 
 
 @pytest.mark.parametrize("requests", [QueryFailure("no answer"), QueryResult([])])

@@ -316,7 +316,6 @@ LEFT_OUT: Mapping[str, frozenset[str]] = {
         (["rounding.before", "rounding.after"], [RECORD]),
         # Each scale-down is recorded anyway.
         (["removals"], [METRICS, RECORD]),
-        (["removals.count"], [SENTENCE]),
     )
     for path in paths
 }

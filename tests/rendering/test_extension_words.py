@@ -463,12 +463,12 @@ def test_the_pods_of_a_scale_down_are_named_with_their_reasons() -> None:
     for found, sentence, lines in (
         (
             removals,
-            "removes web-8, web-9, web-0 and 1 more",
+            "removes web-8, web-9, web-0 and 1 more; Kubernetes chooses 1 pod",
             [
                 "removes not running and ready: web-8",
                 "with a negative cost of another client: web-9 (cost -7)",
                 "with the lowest values: web-0 (value 0, cost -2), web-1 (value 500m, cost -1)",
-                "1 pod that Kubernetes chooses",
+                "1 pod that Kubernetes chooses, of the pods without a cost",
                 "scaleDown.podDeletionCost: busy",
             ],
         ),
@@ -476,12 +476,21 @@ def test_the_pods_of_a_scale_down_are_named_with_their_reasons() -> None:
             no_answer,
             "Kubernetes chooses the pods (scaleDown.podDeletionCost: no answer)",
             [
-                "removes no value counts: error: no answer",
-                "2 pods that Kubernetes chooses",
+                "removes 2 pods that Kubernetes chooses",
+                "error: no answer",
                 "scaleDown.podDeletionCost: busy",
             ],
         ),
-        (Removals(1, ()), "Kubernetes chooses the pods", ["removes 1 pod that Kubernetes chooses"]),
+        (
+            replace(no_answer, pods=pods[:1]),
+            "removes web-0; Kubernetes chooses 1 pod (scaleDown.podDeletionCost: no answer)",
+            ["removes with the lowest values: web-0 (value 0, cost -2)"],
+        ),
+        (
+            Removals(1, ()),
+            "Kubernetes chooses the pods",
+            ["removes 1 pod that Kubernetes chooses, of the pods without a cost"],
+        ),
     ):
         timeline = Timeline(
             spec(QUEUE, behavior=behavior(down=rules(percent_policy(100), window=0))), replicas=8
@@ -496,3 +505,23 @@ def test_the_pods_of_a_scale_down_are_named_with_their_reasons() -> None:
         shown = [" ".join(line.split()) for line in explain(synced).splitlines()]
         begin = shown.index(lines[0])
         assert shown[begin : begin + len(lines)] == lines
+
+
+@pytest.mark.parametrize(
+    ("reading", "line"),
+    [
+        (PodSamples(samples(0, 500)), "removes no scale-down now; 2 pods with a value"),
+        (Gap(GapKind.ERROR, "bad query"), "removes no scale-down now; error: bad query"),
+    ],
+)
+def test_without_a_scale_down_the_explanation_shows_whether_there_are_values(
+    reading: PodSamples | Gap, line: str
+) -> None:
+    synced = result(Timeline(spec(QUEUE), replicas=3).sync("0s", queue=30))
+    seen = replace(synced.inputs.observation, deletion_costs=reading)
+    synced = replace(
+        synced,
+        target=replace(synced.target, deletion_cost=Query("busy")),
+        given=replace(synced.inputs, observation=seen),
+    )
+    assert line in [" ".join(shown.split()) for shown in explain(synced).splitlines()]

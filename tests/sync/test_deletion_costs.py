@@ -1,16 +1,19 @@
 """Deletion costs in a sync: set before a scale-down, removed after it (semantics 8.14)."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.core.extensions import Extensions, Mode, Pause
-from autoscaler.core.observation import Pod, ReadFailure, Scale
+from autoscaler.core.observation import GapKind, Pod, ReadFailure, Scale
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteFailure
+from autoscaler.core.writes import UnsetCosts, WriteFailure
 from tests.core.builders import behavior, percent_policy, rules
+from tests.narrowing import known
 from tests.worlds.memory import T0, Memory, external, pod
 
 BUDGET = 12.0
@@ -125,6 +128,33 @@ def test_a_cost_that_fails_by_a_defect_does_not_prevent_the_write() -> None:
     synced(of, target())
     assert of.written == [("shop/web", 3)]
     assert [type(fault) for fault in of.faults] == [OverflowError]
+    assert known(of.result("shop/web").decision.removals).costs == {}
+
+
+def test_a_cost_that_was_not_set_is_in_the_decision() -> None:
+    of = world()
+    of.unset = UnsetCosts(("p1",), "forbidden")
+    removals = known(synced(of, target()).result("shop/web").decision.removals)
+    assert (removals.costs, known(removals.gap).detail) == ({"p3": -1}, "forbidden")
+
+
+def test_a_slow_query_of_costs_delays_no_decision_by_more_than_a_moment() -> None:
+    of, answered = world(), threading.Event()
+    of.on_query = {"requests": lambda: answered.wait(10)}
+    of.on_write = lambda _: answered.set()
+    begun = clock.monotonic()
+    synced(of, target())
+    assert clock.monotonic() - begun < 5
+    assert of.written == [("shop/web", 3)]
+    assert of.costs == []
+    gap = known(known(of.result("shop/web").decision.removals).gap)
+    assert (gap.kind, "no answer came" in gap.detail) == (GapKind.ERROR, True)
+
+
+def test_a_scale_up_that_fails_does_not_keep_old_costs() -> None:
+    of = world(200.0, costly({"p2": -1}))
+    of.outcomes["shop/web"] = WriteFailure("500")
+    assert ("shop", {"p2": None}) in synced(of, target()).costs
 
 
 def test_costs_are_removed_once_the_scale_down_is_over() -> None:

@@ -37,6 +37,7 @@ from autoscaler.core.writes import (
     AcceptedWrite,
     SkippedWrite,
     SkippedWriteReason,
+    UnsetCosts,
     WriteConflict,
     WriteOutcome,
 )
@@ -100,6 +101,8 @@ class Memory(Reporter, Cluster, MetricsReader):
     on_costs: Callable[[str], object] = lambda _namespace: None
     costs: list[tuple[str, dict[str, int | None]]] = field(default_factory=list)
     """The deletion costs that were set, by namespace."""
+    unset: UnsetCosts = field(default_factory=UnsetCosts)
+    """The costs that are refused."""
     written: list[tuple[str, int]] = field(default_factory=list)
     results: list[SyncResult] = field(default_factory=list)
     news: list[BreakerNews] = field(default_factory=list)
@@ -190,11 +193,11 @@ class Memory(Reporter, Cluster, MetricsReader):
     @override
     def set_deletion_costs(
         self, namespace: str, costs: Mapping[str, int | None], deadline: float
-    ) -> bool:
+    ) -> UnsetCosts:
         self.on_costs(namespace)
         with self.lock:
             self.costs.append((namespace, dict(costs)))
-        return False
+        return self.unset
 
     def report(self, result: SyncResult) -> None:
         self.results.append(result)

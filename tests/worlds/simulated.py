@@ -14,7 +14,7 @@ from autoscaler.core.observation import Hpa, Pod, ReadFailure, Scale, UncheckedC
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import QueryKey
-from autoscaler.core.writes import AcceptedWrite, WriteOutcome
+from autoscaler.core.writes import AcceptedWrite, UnsetCosts, WriteOutcome
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.sync.ports import (
     DEFAULT_CLUSTER,
@@ -118,9 +118,9 @@ class SimulatedPorts(Cluster, MetricsReader):
     @override
     def set_deletion_costs(
         self, namespace: str, costs: Mapping[str, int | None], deadline: float
-    ) -> bool:
+    ) -> UnsetCosts:
         """Set none: the simulated pods that go are the last ones."""
-        return False
+        return UnsetCosts()
 
     def ports(self, reporter: Reporter) -> Ports:
         """Return the ports of a syncer, which leads."""

@@ -84,9 +84,7 @@ class ReplayData:
 def other_queries(target: Target) -> list[QueryKey]:
     """Return a target's queries that are not of metrics: of bounds, and of a hold."""
     own = {query.key for query in target.queries}
-    hold = () if target.hold is None else (target.hold.query,)
-    others = (*target.count_queries, *hold)
-    return [query.key for query in others if query.key not in own]
+    return [query.key for query in target.deciding_queries if query.key not in own]
 
 
 class BuildError(Exception):

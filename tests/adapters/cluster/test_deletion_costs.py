@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.observation import Pod
+from autoscaler.core.writes import UnsetCosts
 from autoscaler.kubernetes import Api, list_pods
 from autoscaler.kubernetes.deletion_costs import DeletionCosts
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
@@ -28,7 +29,7 @@ class Writer:
         notes = OperatorNotes(Noting(self.notes).watch_changed)
         self._costs = DeletionCosts(api, gate, notes)
 
-    def apply(self, namespace: str, seconds: float = 10.0, **costs: int | None) -> bool:
+    def apply(self, namespace: str, seconds: float = 10.0, **costs: int | None) -> UnsetCosts:
         return self._costs.apply(namespace, costs, clock.monotonic() + seconds)
 
 
@@ -49,11 +50,11 @@ def costs_of(api: Api, namespace: str) -> dict[str, tuple[int | None, int | None
 @pytest.mark.usefixtures("pods")
 def test_costs_are_set_changed_and_removed(api: Api, namespace: str) -> None:
     writer = Writer(api)
-    assert writer.apply(namespace, a=-2, b=-1)
+    assert writer.apply(namespace, a=-2, b=-1) == UnsetCosts()
     assert costs_of(api, namespace) == {"a": (-2, -2), "b": (-1, -1)}
-    assert writer.apply(namespace, a=-1, b=None)
+    writer.apply(namespace, a=-1, b=None)
     assert costs_of(api, namespace) == {"a": (-1, -1), "b": (None, None)}
-    assert not writer.apply(namespace, a=None, b=None)
+    writer.apply(namespace, a=None, b=None)
     assert costs_of(api, namespace) == {"a": (None, None), "b": (None, None)}
     assert writer.notes == []
 
@@ -64,7 +65,7 @@ def test_a_cost_of_another_client_is_never_changed(
     """Not even one that was set after the pods were read."""
     writer, theirs = Writer(api), {"metadata": {"annotations": {DELETION_COST: "7"}}}
     cluster.patch(f"{pods}/a", theirs)
-    writer.apply(namespace, a=-2, b=-1)
+    assert writer.apply(namespace, a=-2, b=-1) == UnsetCosts(("a",))
     assert costs_of(api, namespace) == {"a": (7, None), "b": (-1, -1)}
     # And one that replaced ours stays when ours is removed.
     cluster.patch(f"{pods}/b", theirs)
@@ -117,7 +118,7 @@ def test_a_pod_that_is_gone_does_not_keep_the_others_from_their_costs(
     )
     with connect(cluster.write_kubeconfig(tmp_path / "patcher", token)) as patcher:
         writer = Writer(patcher)
-        writer.apply(namespace, gone=-3, a=-2, b=-1)
+        assert writer.apply(namespace, gone=-3, a=-2, b=-1) == UnsetCosts(("gone",))
     assert writer.notes == []
     assert costs_of(api, namespace) == {"a": (-2, -2), "b": (-1, -1)}
 
@@ -144,6 +145,11 @@ def test_a_refusal_of_one_pod_is_not_reported(script: Script, refusal: Answer) -
     assert writer.notes == []
 
 
+def test_costs_that_are_not_removed_are_not_reported_as_unset(script: Script) -> None:
+    _, api = script(BROKEN)
+    assert Writer(api).apply("shop", a=None, b=-1).pods == ("b",)
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -160,11 +166,12 @@ def test_another_failure_ends_the_attempt_and_is_reported_once(
     server, api = script(fault)
     writer = Writer(api)
     with within(5):
-        writer.apply("shop", a=-2, b=-1)
+        unset = writer.apply("shop", a=-2, b=-1)
         writer.apply("shop", a=-2, b=-1)
     assert server.methods == ["PATCH", "PATCH"]
     (note,) = writer.notes
-    assert_parts(note, "2 of 2 pods", "shop", "does not wait")
+    assert_parts(note, "2 of 2 pods", "shop", unset.why)
+    assert unset.pods == ("a", "b")
 
 
 def test_a_server_that_hangs_delays_the_scale_down_only_until_the_deadline(script: Script) -> None:
