@@ -12,8 +12,7 @@ from autoscaler.kubernetes.pods import DELETION_COST, OUR_DELETION_COST
 from autoscaler.kubernetes.reflector import OperatorNotes
 from autoscaler.transport.retries import FailureKind
 
-_CONFLICT, _NOT_FOUND, _INVALID = 409, 404, 422
-_FORBIDDEN = 403
+_FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
 
 
 class DeletionCosts:
@@ -60,7 +59,7 @@ class DeletionCosts:
         metadata = {"name": pod, "namespace": namespace, "annotations": values}
         return self._api.once(
             "PATCH",
-            f"{path_of('v1', 'pods', namespace)}/{pod}",
+            path_of("v1", "pods", namespace, pod),
             deadline,
             query={"fieldManager": FIELD_MANAGER},
             body={"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
