@@ -41,7 +41,7 @@ _MOST_SIGN_INS_TOLD = 5
 _SIGN_IN_TOLD_SECONDS = 60.0
 """The burst of lines about clients with wrong credentials, and the seconds per further line."""
 
-_OF_PROMETHEUS = "no target is scaled by its metrics"
+_OF_PROMETHEUS = "no metric of this server scales a target"
 _OF_KUBERNETES = "a target that cannot be read or written stays as it is"
 _BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
 """What operators can do about a breaker."""
