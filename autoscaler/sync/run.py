@@ -52,7 +52,7 @@ for the write."""
 
 _COSTS_SEEN_SECONDS = 0.25
 """The pause after deletion costs were set. The controller's watch of pods may be a little later
-than its watch of the count: without it, under load, 1 of 500 scale-downs removed another pod."""
+than its watch of the count: without it, under load, 1 or 2 of 1,000 scale-downs removed another."""
 
 _COST_ANSWER_SECONDS = 1.0
 """The most time that a sync waits for deletion costs after all other answers."""
