@@ -185,6 +185,15 @@ def run_prometheus(
         "static_configs": [
             {"targets": [address], "labels": dict(labels)} for address, labels in targets
         ],
+        # The exporter's library writes no colon in OpenMetrics.
+        "metric_relabel_configs": [
+            {
+                "source_labels": ["__name__"],
+                "regex": "vllm_(.*)",
+                "target_label": "__name__",
+                "replacement": "vllm:$1",
+            }
+        ],
     }
     config.write_text(yaml.safe_dump({"global": timing, "scrape_configs": [job]}))
     address = f"127.0.0.1:{free_port()}"

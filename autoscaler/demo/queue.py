@@ -7,7 +7,20 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from autoscaler import clock
 from autoscaler.demo.children import PeriodicTask
-from autoscaler.demo.story import CPU, LOAD, METRIC, QUEUE, WEB, Story, loads, web_cores
+from autoscaler.demo.story import (
+    CPU,
+    LOAD,
+    METRIC,
+    QUEUE,
+    RUNNING,
+    VLLM,
+    WAITING,
+    WEB,
+    Story,
+    loads,
+    vllm_requests,
+    web_cores,
+)
 
 _TICK = 0.25
 
@@ -102,7 +115,11 @@ class Exporter:
         self._load = self._gauge(LOAD, "The load of a service.", "service")
         labels = ("namespace", "pod", "container")
         self._cpu = self._gauge(CPU, "The cores that a container uses.", *labels)
-        self._pods: set[tuple[str, str, str]] = set()
+        self._of_pods = {
+            name: self._gauge(name, f"{name} of a pod.", "namespace", "pod")
+            for name in (RUNNING, WAITING)
+        } | {CPU: self._cpu}
+        self._pods: dict[str, set[tuple[str, ...]]] = {name: set() for name in self._of_pods}
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(name, text, labels or ("queue",), registry=self._registry)
@@ -131,13 +148,14 @@ class Exporter:
         for service, load in loads.items():
             self._load.labels(service).set(load)
 
-    def publish_cores(self, cores: Mapping[tuple[str, str, str], float]) -> None:
-        """Set the cores by namespace, pod and container; other pods are removed."""
-        for labels, used in cores.items():
-            self._cpu.labels(*labels).set(used)
-        for gone in self._pods - cores.keys():
-            self._cpu.remove(*gone)
-        self._pods = set(cores)
+    def publish_pods(self, metric: str, values: Mapping[tuple[str, ...], float]) -> None:
+        """Set a metric of pods by namespace, pod and perhaps container; others are removed."""
+        gauge = self._of_pods[metric]
+        for labels, value in values.items():
+            gauge.labels(*labels).set(value)
+        for gone in self._pods[metric] - values.keys():
+            gauge.remove(*gone)
+        self._pods[metric] = set(values)
 
 
 class Traffic(PeriodicTask):
@@ -168,6 +186,13 @@ class Traffic(PeriodicTask):
         names = self._pods(WEB)
         if names is not None:
             each = self._share * web_cores(elapsed) / max(len(names), 1)
-            self._exporter.publish_cores(
-                {(self._namespace, name, _CONTAINER): each for name in names}
+            self._exporter.publish_pods(
+                CPU, {(self._namespace, name, _CONTAINER): each for name in names}
             )
+        names = self._pods(VLLM)
+        if names is not None:
+            both = vllm_requests(elapsed, len(names), self._share)
+            for metric, each in zip((RUNNING, WAITING), both, strict=True):
+                self._exporter.publish_pods(
+                    metric, {(self._namespace, name): each for name in names}
+                )

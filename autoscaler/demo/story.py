@@ -136,6 +136,10 @@ CPU = "demo_cpu_cores"
 WEB = "web"
 WEB_REQUEST = "20m"
 _WEB_CORES_AT_TARGET = 0.02 * 0.6
+VLLM = "qwen"
+"""A model server; its requests have the names of vLLM's metrics."""
+RUNNING, WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
+_FULL_BATCH = 16
 _WAVE_SECONDS = 50.0
 _JOBS_EVERY, _JOBS_FOR = 45.0, 10.0
 _NO_SERIES = "mailer"
@@ -170,8 +174,17 @@ def services(now: float, labels: Mapping[str, str]) -> tuple[Service, ...]:
         "metrics": [{"type": "Resource", "resource": cpu}],
         "behavior": short,
     }
+    own = ", ".join([*labels, "namespace", "pod"])
+    requests = {"name": "vllm_requests", "query": f"sum by ({own}) ({RUNNING} + {WAITING})"}
+    average = {"type": "AverageValue", "averageValue": "20"}
+    vllm = {
+        "maxReplicas": 6,
+        "metrics": [{"type": "Pods", "pods": {"metric": requests, "target": average}}],
+        "behavior": short,
+    }
     return (
         Service(WEB, 4, web, cpu=WEB_REQUEST),
+        Service(VLLM, 2, vllm),
         Service("checkout", 2, metric("checkout", 50, maximum=4)),
         Service("search", 1, metric("search", 50, schedules=[_opened(now)])),
         Service("thumbnails", 0, metric("thumbnails", 5, idle={"after": "10s"}, behavior=short)),
@@ -193,6 +206,12 @@ def loads(elapsed: float) -> Mapping[str, float]:
 def web_cores(elapsed: float) -> float:
     """Return the cores that all pods of `WEB` use together: about what 2 to 7 of them should."""
     return _WEB_CORES_AT_TARGET * (4.5 + 2.4 * _wave(elapsed))
+
+
+def vllm_requests(elapsed: float, pods: int, share: float) -> tuple[float, float]:
+    """Return the running and the waiting requests of each pod of `VLLM` at an instant."""
+    each = share * (55 + 40 * _wave(elapsed)) / max(pods, 1)
+    return min(each, _FULL_BATCH), max(each - _FULL_BATCH, 0.0)
 
 
 def _wave(elapsed: float) -> float:

@@ -74,7 +74,7 @@ def test_with_keep_the_demo_runs_until_it_is_stopped(tmp_path: Path) -> None:
         wait_until("all states", lambda: states <= shown_states(outcome(status)), interval=1)
         outputs = outputs_of(commands)
         history = set(re.findall(r"Deployment/([\w-]+)", outputs["history"][0]))
-        assert {"order-worker", "web", "checkout"} <= history
+        assert {"order-worker", "web", "checkout", "qwen"} <= history
         assert_parts(outputs["explain"][0], "Deployment/order-worker at ", " -> 1: ")
         assert_parts(outputs["plan"][0], "by schedule day-shift")
         of_prometheus, of_record = outputs["replay"]

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from autoscaler.demo.queue import QueueState, Workers, step
-from autoscaler.demo.story import STORY, Phase, Story
+from autoscaler.demo.story import STORY, Phase, Story, vllm_requests
 
 SCRIPT = Story((Phase("calm", 10, 1.0), Phase("burst", 5, 20.0), Phase("drain", math.inf, 0.5)))
 
@@ -43,3 +43,9 @@ def test_the_story_needs_more_than_one_worker_and_then_one_again() -> None:
     assert drowned.waiting > STORY.messages_per_worker * STORY.max_workers
     assert STORY.phases[0].rate < STORY.worker_rate
     assert STORY.phases[-1].rate < STORY.worker_rate
+
+
+def test_requests_beyond_a_full_batch_wait() -> None:
+    assert vllm_requests(0.0, 2, 1.0) == (16, 11.5)
+    assert vllm_requests(0.0, 5, 1.0) == (11, 0)
+    assert vllm_requests(0.0, 5, 0.5) == (5.5, 0)
