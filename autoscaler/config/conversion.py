@@ -129,15 +129,15 @@ class Queries:
 
 
 def bound_query_of(query: model.BoundQueryModel, server: str | None) -> Query:
-    """Convert a query that gives one value; it asks the ``server`` unless it names one."""
-    return replace(hold_query_of(query, server), empty_is_zero=query.empty == "zero")
+    """Convert a query that gives one value."""
+    return replace(shared_query_of(query, server), empty_is_zero=query.empty == "zero")
 
 
-def hold_query_of(
+def shared_query_of(
     query: model.BoundQueryModel | model.HoldQueryModel | model.PodDeletionCostModel,
     server: str | None,
 ) -> Query:
-    """Convert a hold query in the same way; an empty answer is a valid answer to it."""
+    """Convert the keys that all queries have; it asks the ``server`` unless it names one."""
     promql = query.query or ""
     return Query(
         promql=promql,
@@ -260,17 +260,14 @@ def target_of(
 
 
 def _deletion_cost(down: model.ScaleDownModel, server: str | None, labels: Labels) -> Query:
-    query = down.pod_deletion_cost
-    converted = replace(hold_query_of(query, server), series_labels=labels)
-    return (
-        converted
-        if query.labels is None
-        else replace(converted, labels=query.labels.as_core(SeriesLabels))
-    )
+    query, own = down.pod_deletion_cost, _USUAL.labels
+    if query.labels is not None:
+        own = query.labels.as_core(SeriesLabels)
+    return replace(shared_query_of(query, server), labels=own, series_labels=labels)
 
 
 def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> HoldQuery:
-    query = hold_query_of(hold if hold.name is None else queries.named[hold.name], server)
+    query = shared_query_of(hold if hold.name is None else queries.named[hold.name], server)
     selector = None if hold.selector is None else hold.selector.as_core(LabelSelector)
     return HoldQuery(query, selector, is_condition(query.promql) is True)
 

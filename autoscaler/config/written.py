@@ -130,13 +130,18 @@ def _query(query: Query, *, complete: bool) -> Parts:
 
 
 def _hold(hold: HoldQuery, *, complete: bool) -> Parts:
-    parts = _answer(hold.query, complete=complete) | {"selector": _plain(hold.selector)}
-    return {key: part for key, part in parts.items() if key != "empty"}
+    return _shared(hold.query, complete=complete) | {"selector": _plain(hold.selector)}
 
 
 def _deletion_cost(query: Query, *, complete: bool) -> Parts:
-    parts = _answer(query, complete=complete) | {"labels": _labels(query, complete=complete)}
-    return {"podDeletionCost": {key: part for key, part in parts.items() if key != "empty"}}
+    labels = {"labels": _labels(query, complete=complete)}
+    return {"podDeletionCost": _shared(query, complete=complete) | labels}
+
+
+def _shared(query: Query, *, complete: bool) -> Parts:
+    """Return the keys of `SharedQueryModel` and the PromQL."""
+    parts = _answer(query, complete=complete)
+    return {key: part for key, part in parts.items() if key != "empty"}
 
 
 def _labels(query: Query, *, complete: bool) -> Parts | None:

@@ -227,7 +227,7 @@ def _is_at_maximum(decision: Decision) -> bool:
         return False
     rounding = decision.rounding
     if rounding is not None and rounding.after < rounding.before:
-        # Of the multiples, the maximum permits no more.
+        # The maximum permits no further multiple.
         return combination.after > rounding.after
     return limit.after == most and combination.after > most
 

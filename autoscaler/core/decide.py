@@ -175,6 +175,7 @@ def _by_zone(
         zone = Zone.PAUSED if is_off else _METRICS
     if zone is _METRICS or (zone is Zone.BELOW_MIN and guards.sleeps):
         result, history = _by_metrics(context, guards, scale, history)
+        # On the way to idle, a count below the minimum rises to it if nothing can be decided.
         falls = guards.idle is not None and not guards.idle.asleep
         if zone is _METRICS or not falls or result.outcome is not _BLOCKED:
             return result, history
@@ -360,12 +361,12 @@ def _saturated(
 ) -> tuple[Saturation | None, ExtensionHistory]:
     """Return the saturation by a limit, if any, and the history with its start (semantics 8.6)."""
     since, saturation = extended.saturated_since, None
-    permitted = 0 if limit is None else limit.after
-    permitted = permitted if rounding is None else rounding.after
-    if limit is not None and limit.before > permitted:
-        begun = now if since is None else since
-        # Only a maximum rounds a wanted count down.
-        reason = limit.reason if limit.before > limit.after else TOO_MANY
-        saturation = Saturation(limit.before - permitted, begun, reason)
+    if limit is not None:
+        missing = limit.before - (limit.after if rounding is None else rounding.after)
+        if missing > 0:
+            begun = now if since is None else since
+            # Only a maximum rounds a wanted count down.
+            reason = limit.reason if limit.before > limit.after else TOO_MANY
+            saturation = Saturation(missing, begun, reason)
     after = None if saturation is None else saturation.since
     return saturation, extended if after == since else changed(extended, saturated_since=after)

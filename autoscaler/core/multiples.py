@@ -25,6 +25,7 @@ def in_multiples(
     elif after >= current:
         # The policies may permit less than a multiple in each step, and never add up to one.
         wanted = count if result.limit is None else result.limit.before
+        # The metrics may ask for less than the minimum.
         wanted = max(wanted, min(spec.min_replicas, count))
         is_due = _rounded(wanted, spec, current, of) < current
         after = (current - 1) // of * of if is_due else current

@@ -113,7 +113,7 @@ def read_deletion_costs(
     """Return the values of pods from the answer to `Target.deletion_cost` (semantics 8.14)."""
     reading = read(DELETION_COST, query, answer, namespace, pods, now)
     if isinstance(reading, Values):
-        raise TypeError("a metric of type Pods has no values without pods")
+        raise TypeError("a metric of type Pods has a sample for each pod")
     return reading
 
 

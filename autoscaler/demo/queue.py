@@ -113,12 +113,12 @@ class Exporter:
         self._registry = CollectorRegistry()
         self._waiting = self._gauge(METRIC, "Messages waiting in the queue.")
         self._load = self._gauge(LOAD, "The load of a service.", "service")
-        labels = ("namespace", "pod", "container")
-        self._cpu = self._gauge(CPU, "The cores that a container uses.", *labels)
+        of_pod = ("namespace", "pod")
         self._of_pods = {
-            name: self._gauge(name, f"{name} of a pod.", "namespace", "pod")
-            for name in (RUNNING, WAITING)
-        } | {CPU: self._cpu}
+            CPU: self._gauge(CPU, "The cores that a container uses.", *of_pod, "container"),
+            RUNNING: self._gauge(RUNNING, "Requests that a model server runs.", *of_pod),
+            WAITING: self._gauge(WAITING, "Requests that wait for a model server.", *of_pod),
+        }
         self._pods: dict[str, set[tuple[str, ...]]] = {name: set() for name in self._of_pods}
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:

@@ -32,25 +32,26 @@ class DeletionCosts:
 
         Returns the pods that did not get their cost.
         """
-        topic, of_pod = f"deletion costs {namespace}", []
+        unset: list[str] = []
         for done, (pod, cost) in enumerate(costs.items()):
             answer = self._apply(namespace, pod, cost, deadline)
-            if not isinstance(answer, Failure):
-                continue
-            if _is_of_this_pod(answer):
-                of_pod += [] if cost is None else [pod]
-                continue
-            left = list(costs)[done:]
-            if answer.kind is not FailureKind.WITHHELD:
-                self._notes.notify(
-                    topic,
-                    f"the deletion costs of {len(left)} of {len(costs)} pods in namespace "
-                    f"{namespace} were not changed: {answer.message}",
-                )
-            unset = (*of_pod, *(name for name in left if costs[name] is not None))
-            return UnsetCosts(unset, answer.message)
-        self._notes.resolved(topic, f"deletion costs in namespace {namespace} can be changed again")
-        return UnsetCosts(tuple(of_pod))
+            if isinstance(answer, Failure) and not _is_of_one_pod(answer):
+                left = list(costs)[done:]
+                self._note_failure(namespace, f"{len(left)} of {len(costs)}", answer)
+                unset += [name for name in left if costs[name] is not None]
+                return UnsetCosts(tuple(unset), answer.message)
+            if isinstance(answer, Failure) and cost is not None:
+                unset.append(pod)
+        self._notes.resolved(
+            namespace, f"deletion costs in namespace {namespace} can be changed again"
+        )
+        return UnsetCosts(tuple(unset))
+
+    def _note_failure(self, namespace: str, pods: str, failure: Failure) -> None:
+        """Report a failure, unless this process may no longer write."""
+        if failure.kind is not FailureKind.WITHHELD:
+            of = f"the deletion costs of {pods} pods in namespace {namespace}"
+            self._notes.notify(namespace, f"{of} were not changed: {failure.message}")
 
     def _apply(
         self, namespace: str, pod: str, cost: int | None, deadline: float
@@ -71,8 +72,8 @@ class DeletionCosts:
         return self._gate.may_write_until(namespace) > clock.monotonic()
 
 
-def _is_of_this_pod(failure: Failure) -> bool:
-    """Return whether the next pod may succeed: this one is gone, or has a cost of another client.
+def _is_of_one_pod(failure: Failure) -> bool:
+    """Return whether other pods may succeed: this one is gone, or has a cost of another client.
 
     For a pod that is gone, apply tries to create one, which is forbidden or invalid.
     """

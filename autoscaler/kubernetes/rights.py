@@ -83,8 +83,8 @@ def rights_needed(
     yield Right("watch", "", "pods", with_pods, "pods are listed at every sync")
     with_costs = _namespaces(target for target in targets if target.deletion_cost is not None)
     if with_costs:
-        random = "scaleDown.podDeletionCost has no effect, and Kubernetes chooses the pods"
-        yield Right("patch", "", "pods", with_costs, random)
+        no_effect = "scaleDown.podDeletionCost has no effect, and Kubernetes chooses the pods"
+        yield Right("patch", "", "pods", with_costs, no_effect)
     unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
     yield from _rights("list watch", "autoscaling", HPAS, everywhere, unknown)
     if events:

@@ -525,7 +525,7 @@ class PodRemovals(AnswerModel):
     count: int
     pods: tuple[RemovedPod, ...]
     missing: Sentence | None = None
-    """Why no value counts."""
+    """Why no value counts, or why pods did not get their cost."""
 
 
 class DecisionCondition(AnswerModel):

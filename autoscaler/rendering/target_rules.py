@@ -292,6 +292,8 @@ def _deletion_costs(seen: Observation) -> Iterator[str]:
 
 
 _MOST_PODS = 10
+"""The most pods that a line names."""
+
 _REMOVED_FIRST = {
     RemovalReason.NOT_READY: "not running and ready",
     RemovalReason.OTHER_COST: "with a negative cost of another client",

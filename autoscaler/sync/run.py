@@ -162,7 +162,7 @@ class SyncRun:
             if not answered.done():
                 yield answered
         if target.deletion_cost is not None:
-            yield from self._briefly(target.deletion_cost.key)
+            yield from self._wait_briefly(target.deletion_cost.key)
         if self.state.stop.is_set():
             return
         step = self._decided(target, scale, pods, ambiguous_with)
@@ -175,9 +175,9 @@ class SyncRun:
         self.decisions[target.key] = step.decision
         self.ports.reporter.report(step.result)
         if target.deletion_cost is not None:
-            yield from self._without_costs(step)
+            yield from self._remove_costs(step)
 
-    def _briefly(self, query: QueryKey) -> Coroutine[None]:
+    def _wait_briefly(self, query: QueryKey) -> Coroutine[None]:
         """Wait a short time for an answer on which no count depends."""
         answered, either = self.answered[query], promise()
 
@@ -344,7 +344,7 @@ class SyncRun:
         sending = self.state.cluster_calls.writes[target.cluster].submit(
             write_urgency(scale.spec_replicas, desired),
             target.namespace,
-            partial(self._change, step, scale),
+            partial(self._write, step, scale),
         )
         # A call that raised may have been sent; one that never began was not.
         write = yield from self._result(
@@ -355,7 +355,7 @@ class SyncRun:
         self.changed += step.decision.written
         return step
 
-    def _change(self, step: Step, scale: Scale) -> WriteOutcome:
+    def _write(self, step: Step, scale: Scale) -> WriteOutcome:
         """Write the count, and before it the deletion costs of pods; called on a thread."""
         target, decision, unset = step.rules.target, step.decision, None
         if decision.removals is not None:
@@ -387,14 +387,13 @@ class SyncRun:
             self.state.stop.wait(max(0.0, min(_COSTS_SEEN_SECONDS, left)))
         return unset
 
-    def _without_costs(self, step: Step) -> Coroutine[None]:
+    def _remove_costs(self, step: Step) -> Coroutine[None]:
         """Remove our deletion costs once a scale-down is over (semantics 8.14)."""
-        target, seen = step.rules.target, step.inputs.observation
+        target, seen, decision = step.rules.target, step.inputs.observation, step.decision
         cluster = self.ports.clusters[target.cluster]
-        decision = step.decision
-        goes_down = decision.rescale and decision.desired < (decision.current or 0)
-        may_not = decision.in_shadow or cluster.leads_since(target.namespace) is None
-        if goes_down or may_not:
+        if decision.in_shadow or cluster.leads_since(target.namespace) is None:
+            return
+        if decision.rescale and decision.desired < (decision.current or 0):
             return
         changes = cost_changes(seen.pods, {}) if isinstance(seen.pods, tuple) else {}
         if changes and is_over(seen):

@@ -279,7 +279,7 @@ def test_no_count_is_outside_of_the_bounds_in_force(data: st.DataObject) -> None
         return
     low, high = decision.min_replicas, decision.max_replicas
     bounds = decision.bounds
-    # A gradual bound that is no multiple is approached up to the multiple beyond it.
+    # A count approaches a gradual bound up to the next multiple beyond it.
     multiple = 1 if extensions.replicas is None else extensions.replicas.multiple_of
     if bounds is not None and bounds.minimum.gradual and current < low:
         assert current < desired <= -(-low // multiple) * multiple

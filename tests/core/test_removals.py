@@ -243,7 +243,7 @@ def test_after_the_changes_the_costs_of_ours_are_the_wanted_ones(
     ours = {each.name: each.our_deletion_cost for each in of if not each.deleted}
     after = {name: cost for name, cost in (ours | changes).items() if cost is not None}
     assert after == wanted
-    # What is set already is not written again.
+    # A cost that is already set is not written again.
     for each in of:
         if each.deletion_cost == each.our_deletion_cost and each.deletion_cost in wanted.values():
             assert wanted.get(each.name) != each.deletion_cost or each.name not in changes

@@ -12,7 +12,7 @@ import requests
 
 from autoscaler.kubernetes.pods import DELETION_COST
 from tests.worlds.controlplane import workloads
-from tests.worlds.controlplane.api import Api, Json
+from tests.worlds.controlplane.api import MERGE_PATCH, Api, Json
 from tests.worlds.daemon import Document, external, target
 from tests.worlds.service_account import Rule, manifest, service_account
 from tests.worlds.waiting import wait_until
@@ -101,7 +101,12 @@ class Fleet:
                     with self.lock:
                         every = sorted(set[str]().union(*self.pods.values()))
                     for name in every[number % 50 :][:1]:
-                        api.respond("PATCH", f"{path}/{name}", {"metadata": touched}, **MERGE)
+                        api.respond(
+                            "PATCH",
+                            f"{path}/{name}",
+                            {"metadata": touched},
+                            content_type=MERGE_PATCH,
+                        )
 
         threads = [threading.Thread(target=work, daemon=True) for work in (follow, disturb)]
         for thread in threads:
@@ -122,9 +127,6 @@ class Fleet:
         (self.pods[app].discard if is_gone else self.pods[app].add)(name)
         self.ever_chosen |= {name} if has_cost else set()
         (self.costly.add if has_cost and not is_gone else self.costly.discard)(name)
-
-
-MERGE = {"content_type": "application/merge-patch+json"}
 
 
 def test_in_100_scale_downs_under_load_the_pods_with_the_lowest_values_go(world: World) -> None:
